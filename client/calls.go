@@ -195,12 +195,8 @@ func (c *Client) audit(ctx context.Context, method string, accounts []string) (A
 	if len(accounts) > 0 {
 		q.Set("account", strings.Join(accounts, ","))
 	}
-	in := call{method: method, path: "/v1/audit", query: q}
-	if method == http.MethodPost {
-		in.path = "/v1/audit/remove"
-	}
 	var out AuditReport
-	return out, c.do(ctx, in, &out)
+	return out, c.do(ctx, call{method: method, path: "/v1/audit", query: q}, &out)
 }
 
 func seqString(n int64) string { return strconv.FormatInt(n, 10) }
