@@ -222,9 +222,15 @@ func describeResources(rs []Resource) string {
 	}
 	var words []string
 	for _, r := range rs {
-		word := r.Kind + " " + r.ID
+		word := r.Kind
+		if r.ID != "" {
+			word += " " + r.ID
+		}
 		if r.Name != "" && r.Name != r.ID {
 			word += " " + fmt.Sprintf("%q", r.Name)
+		}
+		if r.ID == "" {
+			word += ", which may exist"
 		}
 		words = append(words, word)
 	}
