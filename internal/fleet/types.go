@@ -28,8 +28,10 @@ type Node struct {
 	ID      string // UUIDv7
 	Name    string // unique among the nodes that are not deleted
 	Account string // account name; empty for a machine that was not made by us
-	Spec    NodeSpec
-	Phase   Phase
+	// Provider is the account's; kept here since the account may go first.
+	Provider string
+	Spec     NodeSpec
+	Phase    Phase
 
 	// Attempt counts the creates, from 1; each has its own candidate, token
 	// and idempotency key.
@@ -38,6 +40,14 @@ type Node struct {
 	// CreateSentAt is when the last create call of this attempt began: an
 	// effect of it may still surface at the provider for a while.
 	CreateSentAt time.Time
+	// Candidate is the index in Spec.Candidates of the one in use.
+	Candidate int
+	// Tries counts the calls in a row that failed, of the create or of the
+	// delete; it sets the pause before the next.
+	Tries int
+	// Boot is what the user-data of this attempt was rendered from, so that a
+	// repeat is the same to the byte whatever the settings are by then.
+	Boot Boot
 
 	ServerID     string // the provider's; empty until known
 	ServerStatus provision.ServerStatus
@@ -45,6 +55,19 @@ type Node struct {
 	IPv6Addr     string
 	Region       string // of the candidate in use
 	Size         string // of the candidate in use
+
+	// ListedAt is when a list first showed the server; until then a list
+	// without it proves nothing. RunningAt is when one first showed it running.
+	ListedAt  time.Time
+	RunningAt time.Time
+	// MissingSince is the start of the first of Misses lists in a row that
+	// did not show the server.
+	MissingSince time.Time
+	Misses       int
+	// DeleteSentAt is when the last accepted delete call began.
+	DeleteSentAt time.Time
+	// EndedAt is when the node was asked to be deleted, or failed.
+	EndedAt time.Time
 
 	Reason     Reason    // why it failed; zero otherwise
 	ServerGone bool      // the server was seen to be gone, or never was
@@ -56,6 +79,8 @@ type Node struct {
 
 	// From the agent.
 	CertSerial string // serial of the certificate in force, hex
+	// PrevSerial is the one before, good until the new one was used once.
+	PrevSerial string
 	LastSeenAt time.Time
 	Facts      Facts
 	// PriceMonthly is the list price at the time of the create, and its
@@ -65,6 +90,19 @@ type Node struct {
 
 	// Version counts the row's writes, for optimistic locking.
 	Version int64
+}
+
+// ProviderName is the provider of the node's account; empty for a machine that
+// was not made by us.
+func (n Node) ProviderName() string { return n.Provider }
+
+// Boot is what a node's user-data is rendered from, but for its join token.
+type Boot struct {
+	Address       string `json:"address"` // of the nodes' listener
+	CAFingerprint string `json:"ca_fingerprint,omitempty"`
+	AgentImage    string `json:"agent_image,omitempty"`
+	AgentVersion  string `json:"agent_version,omitempty"`
+	ShortName     string `json:"short_name,omitempty"`
 }
 
 // Reason says why something failed, for people and for programs.
