@@ -40,7 +40,8 @@ func (m *memory[V]) get(ctx context.Context, key string, find func(context.Conte
 	case m.gate <- struct{}{}:
 		defer func() { <-m.gate }()
 	case <-ctx.Done():
-		return none, notSent(ctx)
+		// It fails at once, and says better than we could what was stopped.
+		return find(ctx)
 	}
 	if v, ok := m.peek(key); ok { // found by whom we waited for
 		return v, nil

@@ -33,7 +33,7 @@ func withErrors(next step, cfg apiConfig, hide *redactor) step {
 		e.Message = hide.clean(e.Message, c.secrets)
 		e.Code = hide.clean(e.Code, c.secrets)
 		if e.cause != nil {
-			e.cause = redactedCause{err: e.cause, text: hide.clean(e.cause.Error(), c.secrets)}
+			e.cause = hide.cause(e.cause, c.secrets)
 		}
 		return nil, e
 	}

@@ -92,11 +92,18 @@ func secretWords(userData string, open ...string) []string {
 }
 
 // redactedCause keeps what an error is and hides what it says: errors.Is sees
-// through it, its text is cleaned.
+// through it, its text is cleaned, and no way of printing it shows the rest.
 type redactedCause struct {
-	err  error
 	text string
+	is   func(target error) bool
 }
 
 func (r redactedCause) Error() string        { return r.text }
-func (r redactedCause) Is(target error) bool { return errors.Is(r.err, target) }
+func (r redactedCause) Is(target error) bool { return r.is(target) }
+
+func (r *redactor) cause(err error, secrets []string) error {
+	return redactedCause{
+		text: r.clean(err.Error(), secrets),
+		is:   func(target error) bool { return errors.Is(err, target) },
+	}
+}
