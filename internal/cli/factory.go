@@ -129,6 +129,11 @@ type Clouds interface {
 	// Providers lists what is known, in the order in which to show it. It
 	// touches no network.
 	Providers() []Provider
+	// Credential returns the provider's credential as the environment has it,
+	// in the form that an account takes, and where it was found, as
+	// "HCLOUD_TOKEN". When there is none the error is a *client.Error of
+	// class unauthorized that names the variables to set. It touches no network.
+	Credential(provider string) (credential, source string, err error)
 	// Regions lists the regions of a provider, with the credential from the
 	// environment.
 	Regions(ctx context.Context, provider string) ([]client.Region, error)
@@ -144,7 +149,7 @@ type Provider struct {
 	Name          string   // "hetzner"
 	Title         string   // "Hetzner Cloud"
 	Credential    string   // what a credential looks like, for people
-	CredentialEnv []string // variables that hold it, the first that is set counts
+	CredentialEnv []string // variables that hold it, for people
 	EndpointEnv   string   // variable that overrides the API's address; may be empty
 	UserDataLimit int      // bytes
 }
