@@ -50,15 +50,19 @@ func parsePublicKey(s string) (key publicKey, isText bool, err error) {
 	return publicKey{text: fields[0] + " " + fields[1], fingerprint: fingerprintOf(blob)}, true, nil
 }
 
-// blobIsOf tells whether the key's own type is the one in front of it, and
-// something follows it.
+// blobIsOf tells whether the key's own type is the one in front of it, and it
+// is whole: a key is a row of fields, each with its length before it.
 func blobIsOf(blob []byte, keyType string) bool {
-	if len(blob) < 4 {
-		return false
+	var fields []string
+	for len(blob) >= 4 {
+		n := binary.BigEndian.Uint32(blob)
+		if uint64(n) > uint64(len(blob)-4) {
+			return false
+		}
+		fields = append(fields, string(blob[4:4+n]))
+		blob = blob[4+n:]
 	}
-	n := binary.BigEndian.Uint32(blob)
-	rest := blob[4:]
-	return uint64(n) < uint64(len(rest)) && string(rest[:n]) == keyType
+	return len(blob) == 0 && len(fields) >= 2 && fields[0] == keyType && fields[1] != ""
 }
 
 func fingerprintOf(blob []byte) string {
