@@ -18,9 +18,9 @@ func at(t time.Time) *time.Time {
 	return &t
 }
 
-func wireNode(n fleet.Node, provider string) client.Node {
+func wireNode(n fleet.Node) client.Node {
 	w := client.Node{
-		ID: n.ID, Name: n.Name, Phase: string(n.Phase), Account: n.Account, Provider: provider,
+		ID: n.ID, Name: n.Name, Phase: string(n.Phase), Account: n.Account, Provider: n.Provider,
 		Region: n.Region, Size: n.Size, ServerID: n.ServerID, ServerStatus: string(n.ServerStatus),
 		IPAddr: n.IPAddr, IPv6Addr: n.IPv6Addr, Labels: visibleLabels(n.Spec.Labels),
 		PriceMonthly: n.PriceMonthly, Currency: n.Currency, ServerGone: n.ServerGone,

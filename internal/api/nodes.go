@@ -49,7 +49,7 @@ func (s *service) registerNodes() {
 		OperationID: "get-node", Method: http.MethodGet, Path: "/v1/nodes/{ref}", Tags: []string{"nodes"}, Summary: "Get a node",
 	}, func(ctx context.Context, in *refInput) (*out[client.Node], error) {
 		n, err := s.fleet.Node(ctx, in.Ref)
-		return s.node(ctx, n, err)
+		return answer(wireNode(n), err)
 	})
 	register(s, huma.Operation{
 		OperationID: "delete-node", Method: http.MethodDelete, Path: "/v1/nodes/{ref}", Tags: []string{"nodes"}, DefaultStatus: http.StatusAccepted,
@@ -57,7 +57,7 @@ func (s *service) registerNodes() {
 		Description: "Answers as soon as the intent is recorded and the node's access revoked; it is gone when its phase is deleted. Deleting again is no error.",
 	}, func(ctx context.Context, in *refInput) (*out[client.Node], error) {
 		n, err := s.fleet.DeleteNode(ctx, in.Ref)
-		return s.node(ctx, n, err)
+		return answer(wireNode(n), err)
 	})
 	register(s, huma.Operation{
 		OperationID: "list-node-events", Method: http.MethodGet, Path: "/v1/nodes/{ref}/events", Tags: []string{"nodes"},
@@ -66,28 +66,6 @@ func (s *service) registerNodes() {
 		events, err := s.fleet.Events(ctx, in.Ref)
 		return answer(client.EventList{Events: mapped(events, wireEvent)}, err)
 	})
-}
-
-// node answers with n, completed with the name of its account's provider.
-func (s *service) node(ctx context.Context, n fleet.Node, err error) (*out[client.Node], error) {
-	if err != nil {
-		return nil, err
-	}
-	providers, err := s.providers(ctx)
-	return answer(wireNode(n, providers[n.Account]), err)
-}
-
-// providers maps each account's name to its provider.
-func (s *service) providers(ctx context.Context) (map[string]string, error) {
-	accounts, err := s.fleet.Accounts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	m := make(map[string]string, len(accounts))
-	for _, a := range accounts {
-		m[a.Name] = a.Provider
-	}
-	return m, nil
 }
 
 func (s *service) createNode(ctx context.Context, in *createInput) (*createOutput, error) {
@@ -99,11 +77,7 @@ func (s *service) createNode(ctx context.Context, in *createInput) (*createOutpu
 	if made {
 		status = http.StatusCreated
 	}
-	res, err := s.node(ctx, n, nil)
-	if err != nil {
-		return nil, err
-	}
-	return &createOutput{Status: status, Body: res.Body}, nil
+	return &createOutput{Status: status, Body: wireNode(n)}, nil
 }
 
 func (s *service) planNode(ctx context.Context, in *struct{ Body client.CreateNode }) (*out[client.Plan], error) {
@@ -135,10 +109,5 @@ func (s *service) listNodes(ctx context.Context, in *listInput) (*out[client.Nod
 		f.Labels[k] = v
 	}
 	nodes, err := s.fleet.Nodes(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	providers, err := s.providers(ctx)
-	wire := func(n fleet.Node) client.Node { return wireNode(n, providers[n.Account]) }
-	return answer(client.NodeList{Nodes: mapped(nodes, wire)}, err)
+	return answer(client.NodeList{Nodes: mapped(nodes, wireNode)}, err)
 }
