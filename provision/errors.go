@@ -193,7 +193,8 @@ func classOfStatus(status int) error {
 }
 
 // PartialError tells that a create failed after it had made something that
-// could not be removed again: each of Left may still cost money.
+// could not be removed again: each of Left may still cost money. One without
+// ID was asked for and may exist; DeleteResource finds it by its labels.
 type PartialError struct {
 	Err  error
 	Left []Resource

@@ -69,7 +69,7 @@ func openHetzner(credential string, opts Options) (Provisioner, error) {
 		var e *ProviderError
 		if errors.As(err, &e) {
 			e.Provider, e.Op = "hetzner", "open"
-			if e.Hint == "" {
+			if strings.TrimSpace(credential) == "" {
 				e.Hint = "put an API token of the project into HCLOUD_TOKEN"
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -210,16 +211,19 @@ func (h *Hetzner) place(ctx context.Context, req hzCreateServer, id identity, ma
 		if !taken && !unclear(err) {
 			return hzServer{}, err
 		}
-		made.unclear = !taken
+		made.unclear = made.unclear || !taken
 		found, ok, lookErr := h.serverByName(ctx, req.Name)
 		switch {
 		case lookErr != nil:
-			return hzServer{}, h.unknownOutcome(err, lookErr)
+			return hzServer{}, unknownOutcome(err, lookErr, id)
 		case ok && found.Status != "deleting":
 			return found, h.take(found, id, made)
 		case ok:
 			err = h.fail(ErrUnavailable, "create server", "try again in a moment",
 				"the name %q still belongs to server %d, which is being deleted", req.Name, found.ID)
+		case taken:
+			err = h.fail(ErrUnavailable, "create server", "try again in a moment, with the same idempotency key",
+				"the name %q is taken, and no server of that name is to be seen", req.Name)
 		}
 		// Not there, not there any more, or not there yet: after a pause, the
 		// name tells again.
@@ -251,7 +255,7 @@ func (h *Hetzner) serverByName(ctx context.Context, name string) (hzServer, bool
 		return hzServer{}, false, err
 	}
 	for _, s := range list {
-		if s.Name == name {
+		if strings.EqualFold(s.Name, name) { // host names are the same in either case
 			return s, true, nil
 		}
 	}
@@ -260,7 +264,7 @@ func (h *Hetzner) serverByName(ctx context.Context, name string) (hzServer, bool
 
 // unknownOutcome says that neither the create nor the look after it had an
 // answer.
-func (h *Hetzner) unknownOutcome(err, lookErr error) error {
+func unknownOutcome(err, lookErr error, id identity) error {
 	var e, look *ProviderError
 	if !errors.As(err, &e) || !errors.As(lookErr, &look) {
 		return lookErr
@@ -268,6 +272,9 @@ func (h *Hetzner) unknownOutcome(err, lookErr error) error {
 	both := *e
 	both.Message = fmt.Sprintf("%s; whether a server was made is not known, since looking for it failed too: %s", oneLine(e.Message), oneLine(look.Message))
 	both.Hint = "repeat with the same idempotency key: it finds the server, if there is one"
+	if id.own {
+		both.Hint = "the audit finds the server, if there is one; with an idempotency key, a repeat would"
+	}
 	both.cause = errors.Join(e.cause, look.cause)
 	return &both
 }

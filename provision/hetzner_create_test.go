@@ -1,6 +1,7 @@
 package provision_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -251,6 +252,67 @@ func TestHetznerLostAnswerAndLostLook(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHetznerTakenNameThatNobodyHas: the provider says that the name is taken
+// and shows no server of it. That is no conflict for ever.
+func TestHetznerTakenNameThatNobodyHas(t *testing.T) {
+	hetznerTest(t, func(t *testing.T, f *fakeHetzner, h *provision.Hetzner) {
+		f.fault("POST /servers", slices.Repeat([]fault{{status: 409, code: "uniqueness_error"}}, 3)...)
+		_, _, err := h.CreateServer(t.Context(), nodeOpts("node-1"))
+		if !errors.Is(err, provision.ErrUnavailable) || !strings.Contains(err.Error(), "to be seen") {
+			t.Errorf("got %v", err)
+		}
+		mustCreate(t, h, nodeOpts("node-1"))
+	})
+}
+
+// TestHetznerCreateStoppedUnderWay: the context ends while the create is under
+// way. With a key nothing is removed, since the repeat finds it; without one
+// the server that came of it is.
+func TestHetznerCreateStoppedUnderWay(t *testing.T) {
+	for key, left := range map[string]int{"a key": 2, "": 0} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFakeHetzner()
+			ctx, cancel := context.WithCancel(t.Context())
+			h := openHetzner(t, stopAfter{f, "POST /servers", cancel}, goodToken)
+			opts := nodeOpts("node-1")
+			opts.IdempotencyKey = key
+			_, _, err := h.CreateServer(ctx, opts)
+			if !errors.Is(err, context.Canceled) || !errors.Is(err, provision.ErrUnavailable) {
+				t.Errorf("key %q: %v", key, err)
+			}
+			time.Sleep(time.Minute)
+			if got := f.billable(); len(got) != left {
+				t.Errorf("key %q: on the bill: %v", key, got)
+			}
+			if key != "" {
+				mustCreate(t, h, opts)
+				if got := f.billable(); len(got) != left {
+					t.Errorf("after the repeat, on the bill: %v", got)
+				}
+			}
+		})
+	}
+}
+
+// stopAfter lets one request take effect and ends the caller's context before
+// the answer.
+type stopAfter struct {
+	*fakeHetzner
+	request string
+	cancel  context.CancelFunc
+}
+
+func (s stopAfter) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := s.fakeHetzner.RoundTrip(r)
+	if r.Context().Err() == nil && r.Method+" "+strings.TrimPrefix(r.URL.Path, "/v1") == s.request {
+		s.cancel()
+		if r.Context().Err() != nil {
+			return nil, r.Context().Err()
+		}
+	}
+	return resp, err
 }
 
 func TestHetznerSharedThingsThatVanishedComeBack(t *testing.T) {

@@ -9,8 +9,7 @@ import (
 // Get.
 
 // hetznerBootTime is how long after its creation a server that is not running
-// is taken to be on its way. It is measured from created, in the provider's
-// time.
+// is taken to be on its way, by the time of its creation and our own clock.
 const hetznerBootTime = 10 * time.Minute
 
 // GetServer calls GET /servers/{id}. Hetzner's states become ours so:

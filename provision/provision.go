@@ -16,8 +16,10 @@ import (
 //     error that is ErrNotFound.
 //   - DeleteServer of a server that does not exist is no error. It covers all
 //     that was made for that server alone.
-//   - No call outlives its context, and every failure has one of the classes
-//     of this package (see ErrCapacity and its siblings).
+//   - No call outlives its context, but for the removal of what a failed
+//     create made, which takes at most half a minute.
+//   - Every failure has exactly one of the classes of this package (see
+//     ErrCapacity and its siblings).
 type Provisioner interface {
 	ListRegions(ctx context.Context) ([]Region, error)
 	ListSizes(ctx context.Context, region string) ([]Size, error)

@@ -96,6 +96,9 @@ func newAPIClient(cfg apiConfig) *apiClient {
 	hide := &redactor{}
 	logger := cfg.options.logger().With(slog.String("provider", cfg.provider))
 
+	if isOpenHTTP(cfg.endpoint) {
+		logger.Warn("the endpoint is not encrypted: whoever is on the way can read the credential", slog.String("host", hostOf(cfg.endpoint)))
+	}
 	send := sendHTTP(httpClient(cfg.options.HTTPClient), cfg.endpoint, maxAnswerBytes)
 	send = withAgent(send, cfg.options.shortName())
 	send = withAuth(send, cfg.token, hide)

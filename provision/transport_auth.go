@@ -30,7 +30,7 @@ func withAuth(next step, token tokenFunc, hide *redactor) step {
 // checkToken refuses what cannot stand in a header, without repeating it.
 func checkToken(t string) error {
 	if t == "" {
-		return &ProviderError{Class: ErrUnauthorized, Message: "the credential is empty"}
+		return &ProviderError{Class: ErrUnauthorized, Message: "the credential is empty", Hint: "give the provider's API token"}
 	}
 	for i := range len(t) {
 		if t[i] <= ' ' || t[i] > '~' {

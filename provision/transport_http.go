@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
+	"net/url"
 )
 
 // httpClient returns a copy of c, or of a plain client, that follows no
@@ -18,6 +20,16 @@ func httpClient(c *http.Client) *http.Client {
 	}
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &own
+}
+
+// isOpenHTTP tells whether requests leave this machine without encryption.
+func isOpenHTTP(endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Scheme != "http" || u.Hostname() == "localhost" {
+		return false
+	}
+	a, err := netip.ParseAddr(u.Hostname())
+	return err != nil || !a.IsLoopback()
 }
 
 // sendHTTP is the end of the chain: one request, one whole answer of at most

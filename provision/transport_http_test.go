@@ -45,6 +45,17 @@ func TestAnswerOverTheLimitIsNotRead(t *testing.T) {
 	}
 }
 
+func TestIsOpenHTTP(t *testing.T) {
+	for endpoint, open := range map[string]bool{
+		"https://api.example": false, "http://127.0.0.1:80/v1": false, "http://[::1]:80": false, "http://localhost": false,
+		"http://api.example": true, "http://10.0.0.1": true,
+	} {
+		if got := isOpenHTTP(endpoint); got != open {
+			t.Errorf("%s: %v", endpoint, got)
+		}
+	}
+}
+
 type brokenBody struct{}
 
 func (brokenBody) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
