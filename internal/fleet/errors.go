@@ -79,9 +79,13 @@ func cloudError(account string, err error) error {
 
 // reasonOf says of a provider's failure what a record keeps of it.
 func reasonOf(err error) Reason {
-	r := Reason{Class: provision.ClassName(err), Message: err.Error()}
+	r := Reason{Class: className(err), Message: err.Error()}
 	if r.Class == "" {
 		r.Class = "internal"
+	}
+	var fe *Error
+	if errors.As(err, &fe) {
+		r.Hint = fe.Hint
 	}
 	var pe *provision.ProviderError
 	if errors.As(err, &pe) {
@@ -91,6 +95,16 @@ func reasonOf(err error) Reason {
 		r.Hint = hints[r.Class]
 	}
 	return r
+}
+
+// className is the class of an error of ours or of a provider; empty when it
+// has none.
+func className(err error) string {
+	var fe *Error
+	if errors.As(err, &fe) {
+		return fe.Class
+	}
+	return provision.ClassName(err)
 }
 
 // hints are for failures whose provider gave none.

@@ -111,6 +111,8 @@ type Fleet struct {
 	sizes  map[sizesKey]sizesEntry
 	seen   map[string]time.Time // node id: last heartbeat
 	noted  map[string]time.Time // node id: last heartbeat that was written
+	// badLooks counts, by account, the lists in a row that failed.
+	badLooks map[string]int
 }
 
 type systemClock struct{}
@@ -154,7 +156,7 @@ func New(c Config) (*Fleet, error) {
 	return &Fleet{
 		cfg: c, store: c.Store, log: c.Logger, timing: t,
 		clouds: map[string]openCloud{}, sizes: map[sizesKey]sizesEntry{},
-		seen: map[string]time.Time{}, noted: map[string]time.Time{},
+		seen: map[string]time.Time{}, noted: map[string]time.Time{}, badLooks: map[string]int{},
 	}, nil
 }
 

@@ -59,6 +59,7 @@ type Finding struct {
 	Account  string
 	Resource provision.Resource
 	Node     string // the node it belongs or belonged to, when known
+	NodeID   string
 	Message  string
 	Removed  bool
 	Err      error

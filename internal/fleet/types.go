@@ -37,9 +37,12 @@ type Node struct {
 	// and idempotency key.
 	Attempt        int
 	IdempotencyKey string
-	// CreateSentAt is when the last create call of this attempt began: an
-	// effect of it may still surface at the provider for a while.
+	// CreateSentAt is when the last create call began whose effect may still
+	// surface at the provider; zero when there is none such: none was sent, or
+	// the provider refused each in words. Doubt tells that an earlier call's
+	// effect is not known, so that a refusal of a repeat proves nothing.
 	CreateSentAt time.Time
+	Doubt        bool
 	// Candidate is the index in Spec.Candidates of the one in use.
 	Candidate int
 	// Tries counts the calls in a row that failed, of the create or of the

@@ -1,0 +1,165 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/slipway-dev/slipway/internal/fleet"
+)
+
+// Times that jobs run by. A job takes a call to a cloud at most (45 s); one
+// whose process died is rescued by age, so that age is kept near.
+const (
+	jobTimeout  = time.Minute
+	rescueAfter = 90 * time.Second
+	stopGrace   = 3 * time.Second
+)
+
+// RunOptions are the settings of Run; each has a default.
+type RunOptions struct {
+	// Workers is how many alarms are worked at once: 16.
+	Workers int
+	// Poll is the pause between two looks for due jobs when nobody says that
+	// one is there: 250 ms.
+	Poll time.Duration
+	// SweepEvery is the pause between two sweeps (30 s), PatrolEvery that
+	// between two audits (15 minutes).
+	SweepEvery  time.Duration
+	PatrolEvery time.Duration
+}
+
+func (o RunOptions) withDefaults() RunOptions {
+	for _, d := range []struct {
+		v   *time.Duration
+		def time.Duration
+	}{{&o.Poll, 250 * time.Millisecond}, {&o.SweepEvery, 30 * time.Second}, {&o.PatrolEvery, 15 * time.Minute}} {
+		if *d.v <= 0 {
+			*d.v = d.def
+		}
+	}
+	if o.Workers <= 0 {
+		o.Workers = 16
+	}
+	return o
+}
+
+// alarmJob is one ring of an alarm.
+type alarmJob struct {
+	AlarmKind string `json:"kind"`
+	ID        string `json:"id"`
+	Ring      int64  `json:"ring"`
+}
+
+func (alarmJob) Kind() string { return "alarm" }
+
+type sweepJob struct{}
+
+func (sweepJob) Kind() string { return "sweep" }
+
+type patrolJob struct{}
+
+func (patrolJob) Kind() string { return "patrol" }
+
+// Run sweeps, and then works alarms with r until ctx ends. It returns when all
+// jobs have come back.
+func (s *Store) Run(ctx context.Context, r fleet.Runner, o RunOptions) error {
+	o = o.withDefaults()
+	if err := r.Sweep(ctx, true); err != nil {
+		return fmt.Errorf("store: first sweep: %w", err)
+	}
+	workers := river.NewWorkers()
+	river.AddWorker(workers, &alarmWorker{s: s, r: r})
+	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, _ *river.Job[sweepJob]) error { return r.Sweep(ctx, false) }))
+	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, _ *river.Job[patrolJob]) error { return r.Patrol(ctx) }))
+	client, err := river.NewClient(riversqlite.New(s.write), &river.Config{
+		Queues:                      map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: o.Workers}},
+		Workers:                     workers,
+		FetchCooldown:               min(100*time.Millisecond, o.Poll),
+		FetchPollInterval:           o.Poll,
+		JobTimeout:                  jobTimeout,
+		RescueStuckJobsAfter:        rescueAfter,
+		RetryPolicy:                 soon{},
+		CompletedJobRetentionPeriod: time.Hour,
+		DiscardedJobRetentionPeriod: 24 * time.Hour,
+		Logger:                      s.log,
+		PeriodicJobs: []*river.PeriodicJob{
+			river.NewPeriodicJob(river.PeriodicInterval(o.SweepEvery), func() (river.JobArgs, *river.InsertOpts) { return sweepJob{}, nil }, nil),
+			river.NewPeriodicJob(river.PeriodicInterval(o.PatrolEvery), func() (river.JobArgs, *river.InsertOpts) { return patrolJob{}, nil }, nil),
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	// The client outlives ctx by the time that its jobs need to come back.
+	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	<-ctx.Done()
+	return stop(client)
+}
+
+// stop lets jobs end by themselves for a moment, and then ends them: whatever
+// they were at is taken up again at the next start.
+func stop(client *river.Client[*sql.Tx]) error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
+	defer cancel()
+	err := client.Stop(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*stopGrace)
+		defer cancel()
+		err = client.StopAndCancel(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("store: jobs did not come back: %w", err)
+	}
+	return nil
+}
+
+type alarmWorker struct {
+	river.WorkerDefaults[alarmJob]
+	s *Store
+	r fleet.Runner
+}
+
+// Work runs an alarm if its ring is the one that counts. The job lives on as
+// long as the runner wants to be called again.
+func (w *alarmWorker) Work(ctx context.Context, job *river.Job[alarmJob]) error {
+	a := fleet.Alarm{Kind: fleet.AlarmKind(job.Args.AlarmKind), ID: job.Args.ID}
+	ring, at, ok, err := w.s.ring(ctx, a)
+	if err != nil {
+		return err
+	}
+	if !ok || ring != job.Args.Ring {
+		return nil
+	}
+	if wait := at.Sub(w.s.now()); wait > 0 {
+		return river.JobSnooze(wait)
+	}
+	next, err := w.r.Run(ctx, a)
+	if err != nil {
+		return err
+	}
+	counts, err := w.s.again(context.WithoutCancel(ctx), a, ring, next)
+	if err != nil || !counts || next.IsZero() {
+		return err
+	}
+	return river.JobSnooze(max(0, next.Sub(w.s.now())))
+}
+
+// soon is the pause after a job that failed by an error of our own, such as a
+// full disk: it doubles up to half a minute. Failures of clouds are no errors
+// of jobs.
+type soon struct{}
+
+func (soon) NextRetry(job *rivertype.JobRow) time.Time {
+	d := min(time.Second<<min(len(job.Errors), 5), 30*time.Second)
+	return time.Now().Add(d/2 + rand.N(d/2+1))
+}
