@@ -40,7 +40,6 @@ type addOptions struct {
 	in        client.AddAccount
 	file      string
 	serverEnv bool
-	noCheck   bool
 }
 
 func (a *app) accountAddCommand() *cobra.Command {
@@ -72,7 +71,6 @@ is given. The provider is NAME unless --provider is given.`,
 	f.StringVar(&o.file, "credential-file", "", "a `file` that holds the credential; - is standard input")
 	f.BoolVar(&o.serverEnv, "from-server-env", false, "the control plane reads its own environment; nothing is stored")
 	f.StringVar(&o.in.Endpoint, "endpoint", "", "the provider's API `address`, when it is not the public one")
-	f.BoolVar(&o.noCheck, "no-check", false, "do not ask the provider whether it works")
 	a.addOutputFlag(c)
 	a.completeProvider(c)
 	return c
@@ -110,34 +108,10 @@ func (a *app) runAccountAdd(ctx context.Context, o *addOptions) error {
 	if err != nil {
 		return err
 	}
-	if !o.noCheck {
-		if err := a.checkNew(ctx, api, acc); err != nil {
-			return err
-		}
-	}
 	if !a.machine() {
 		a.say("account %s: credential of %s from %s; next: `slipway regions --account %s`", acc.Name, p.Title, source, acc.Name)
 	}
 	return show(a, accountView(), []client.Account{acc}, true)
-}
-
-// checkNew checks an account that was just added, and takes it away again when
-// its provider says that the credential is wrong.
-func (a *app) checkNew(ctx context.Context, api *client.Client, acc client.Account) error {
-	err := api.CheckAccount(ctx, acc.Name)
-	if err == nil {
-		return nil
-	}
-	if c := client.ClassOf(err); c != client.ClassUnauthorized && c != client.ClassForbidden {
-		a.say("account %s is registered, but could not be checked:", acc.Name)
-		return err
-	}
-	if rerr := api.RemoveAccount(ctx, acc.Name); rerr != nil {
-		a.say("account %s is registered with a credential that does not work, and could not be removed: %v", acc.Name, rerr)
-		return err
-	}
-	a.say("account %s was not kept, since its credential does not work:", acc.Name)
-	return err
 }
 
 // readCredential returns the credential and where it was found.

@@ -119,11 +119,61 @@ func (a *app) explainPlace(ctx context.Context, api *client.Client, account stri
 		return unknownWord("region", c.Region, " in account "+account, ids, "slipway regions --account "+account, cause)
 	}
 	sizes, err := api.Sizes(ctx, account, c.Region)
-	if err != nil {
+	if err != nil || contains(sizeIDs(sizes), c.Size) {
 		return nil
 	}
-	if ids := sizeIDs(sizes); !contains(ids, c.Size) {
-		return unknownWord("size", c.Size, " to be had in "+c.Region+" now", ids, "slipway sizes --account "+account+" --region "+c.Region, cause)
+	if others := soldIn(ctx, api, account, c, regions); len(others) > 0 {
+		return &exitError{code: ExitNoCapacity, hint: "it is to be had in " + quoteList(others) + "; --candidate region/size names several to try",
+			err: &worded{fmt.Sprintf("size %s is not to be had in %s now", printable(c.Size), printable(c.Region)), cause}}
+	}
+	return unknownWord("size", c.Size, " to be had in "+c.Region, sizeIDs(sizes), "slipway sizes --account "+account+" --region "+c.Region, cause)
+}
+
+// soldIn are the other regions that have the size.
+func soldIn(ctx context.Context, api *client.Client, account string, c client.Candidate, regions []client.Region) []string {
+	var res []string
+	for _, r := range regions[:min(len(regions), 12)] {
+		if r.ID == c.Region {
+			continue
+		}
+		if sizes, err := api.Sizes(ctx, account, r.ID); err == nil && contains(sizeIDs(sizes), c.Size) {
+			res = append(res, r.ID)
+		}
+	}
+	return res
+}
+
+// checkPlaces looks, before anything is recorded, whether one of the
+// candidates at least can be had. The control plane keeps the list for the
+// node's price, so that this asks the provider for nothing more. What cannot
+// be found out now is left to the create.
+func (a *app) checkPlaces(ctx context.Context, api *client.Client, in client.CreateNode) error {
+	known := map[string][]string{}
+	for _, c := range in.Candidates {
+		ids, ok := known[c.Region]
+		if !ok {
+			sizes, err := api.Sizes(ctx, in.Account, c.Region)
+			switch client.ClassOf(err) {
+			case "":
+				if err != nil {
+					return err
+				}
+			case client.ClassNotFound, client.ClassInvalid:
+			case client.ClassUnauthorized, client.ClassForbidden, client.ClassUnreachable:
+				return err
+			default:
+				return nil
+			}
+			ids = sizeIDs(sizes)
+			known[c.Region] = ids
+		}
+		if contains(ids, c.Size) {
+			return nil
+		}
+	}
+	none := &client.Error{Class: client.ClassNotFound, Message: "none of the candidates can be had"}
+	if err := a.explainCreate(ctx, api, in, none); err != error(none) {
+		return err
 	}
 	return nil
 }

@@ -34,45 +34,61 @@ type follower struct {
 	*app
 	c     *client.Client
 	goal  goal
+	after since
 	nodes []*tracked
 	show  progress
 }
 
-// lastSeq returns the sequence number after which to watch nodes: that of the
-// oldest of their last events, or of their first when the whole story is to be
-// shown.
-func lastSeq(ctx context.Context, c *client.Client, nodes []client.Node, whole bool) (int64, error) {
-	after := int64(-1)
+// since says, for each node's id, after which sequence number its events count.
+type since map[string]int64
+
+// oldest is the number after which the stream must begin.
+func (s since) oldest() int64 {
+	first, res := true, int64(0)
+	for _, seq := range s {
+		if first || seq < res {
+			first, res = false, seq
+		}
+	}
+	return res
+}
+
+// sinceLast is after each node's last event so far; sinceFirst before its
+// first.
+func sinceLast(ctx context.Context, c *client.Client, nodes []client.Node) (since, error) {
+	return seqs(ctx, c, nodes, func(events []client.Event) int64 { return events[len(events)-1].Seq })
+}
+
+func sinceFirst(ctx context.Context, c *client.Client, nodes []client.Node) (since, error) {
+	return seqs(ctx, c, nodes, func(events []client.Event) int64 { return events[0].Seq - 1 })
+}
+
+func seqs(ctx context.Context, c *client.Client, nodes []client.Node, pick func([]client.Event) int64) (since, error) {
+	res := since{}
 	for _, n := range nodes {
 		events, err := c.Events(ctx, n.ID)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		if len(events) == 0 {
-			return 0, nil
-		}
-		seq := events[len(events)-1].Seq
-		if whole {
-			seq = events[0].Seq - 1
-		}
-		if after < 0 || seq < after {
-			after = seq
+		res[n.ID] = 0
+		if len(events) > 0 {
+			res[n.ID] = pick(events)
 		}
 	}
-	return max(after, 0), nil
+	return res, nil
 }
 
 // follow waits until every node is at the goal or will not reach it, showing
-// events after seq. It returns the nodes as they are at the end, and the error of
+// what happens to them after a point. It returns the nodes as they are at the end, and the error of
 // the first, in order, that will not reach it. timeout 0 means no limit.
-func (a *app) follow(ctx context.Context, c *client.Client, nodes []client.Node, after int64, g goal, timeout time.Duration) ([]client.Node, error) {
-	f := &follower{app: a, c: c, goal: g}
+func (a *app) follow(ctx context.Context, c *client.Client, nodes []client.Node, after since, g goal, timeout time.Duration) ([]client.Node, error) {
+	f := &follower{app: a, c: c, goal: g, after: after}
 	now := a.Clock.Now()
 	for _, n := range nodes {
 		f.nodes = append(f.nodes, track(n, now))
 	}
 	f.show = a.newProgress(f.nodes)
-	err := f.run(ctx, after, timeout)
+	err := f.run(ctx, timeout)
 	f.show.done()
 	res := make([]client.Node, len(f.nodes))
 	for i, t := range f.nodes {
@@ -90,7 +106,7 @@ type watched struct {
 	note  string
 }
 
-func (f *follower) run(ctx context.Context, after int64, timeout time.Duration) error {
+func (f *follower) run(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	// What was reached before the watch began shows in the record, and its
@@ -101,7 +117,7 @@ func (f *follower) run(ctx context.Context, after int64, timeout time.Duration) 
 	if f.allSettled() {
 		return nil
 	}
-	in, stop := f.watch(ctx, after)
+	in, stop := f.watch(ctx)
 	defer func() { cancel(nil); stop() }()
 	var deadline <-chan time.Time
 	if timeout > 0 {
@@ -153,7 +169,7 @@ func (f *follower) pause() time.Duration {
 
 // watch reads the event stream in a goroutine that ends with ctx; stop waits
 // for its end.
-func (f *follower) watch(ctx context.Context, after int64) (in <-chan watched, stop func()) {
+func (f *follower) watch(ctx context.Context) (in <-chan watched, stop func()) {
 	ch, done := make(chan watched), make(chan struct{})
 	send := func(w watched) bool {
 		select {
@@ -163,7 +179,7 @@ func (f *follower) watch(ctx context.Context, after int64) (in <-chan watched, s
 			return false
 		}
 	}
-	o := client.WatchOptions{After: after, OnReconnect: func(err error) {
+	o := client.WatchOptions{After: f.after.oldest(), OnReconnect: func(err error) {
 		why := ""
 		if err != nil {
 			why = ": " + err.Error()
@@ -194,19 +210,21 @@ func (f *follower) allSettled() bool {
 }
 
 // take brings an event to its node. The record is read anew when the event
-// ends a phase that matters, since it says more than the event.
+// says that the node is at its goal or will not reach it, since it tells more.
 func (f *follower) take(ctx context.Context, e client.Event) error {
 	for _, t := range f.nodes {
-		if t.node.ID != e.NodeID || t.settled {
+		if t.node.ID != e.NodeID || t.settled || e.Seq <= f.after[e.NodeID] {
 			continue
 		}
 		t.see(e)
 		t.node.Phase = e.Phase
-		if e.Phase == f.goal.phase || e.Phase == "failed" || e.Phase == "deleting" || e.Phase == "deleted" {
+		if f.decides(e.Phase) {
 			n, err := f.c.Node(ctx, t.node.ID)
 			switch {
 			case err == nil:
 				t.node = n
+				// What the event said has happened, whatever came after.
+				t.node.Phase = e.Phase
 			case client.ClassOf(err) != client.ClassNotFound:
 				return err
 			}
@@ -215,6 +233,11 @@ func (f *follower) take(ctx context.Context, e client.Event) error {
 		f.show.event(t, e)
 	}
 	return nil
+}
+
+// decides tells that a node in phase is at the goal or will not reach it.
+func (f *follower) decides(phase string) bool {
+	return phase == f.goal.phase || f.goal == goalJoined && (phase == "failed" || phase == "deleting" || phase == "deleted")
 }
 
 // judge settles t when it is at the goal or will not reach it.

@@ -277,7 +277,11 @@ func (a *app) nodeWaitCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			after, err := lastSeq(cmd.Context(), api, nodes, g == goalJoined)
+			seqs := sinceLast
+			if g == goalJoined {
+				seqs = sinceFirst // the stages so far belong to the picture
+			}
+			after, err := seqs(cmd.Context(), api, nodes)
 			if err != nil {
 				return err
 			}

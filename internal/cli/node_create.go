@@ -58,7 +58,7 @@ func (a *app) nodeCreateCommand() *cobra.Command {
 	f.StringVar(&o.size, "size", "", "how large; `slipway sizes` lists them with prices")
 	f.StringArrayVar(&o.candidates, "candidate", nil, "a `region/size` that would do; repeat it for those to try next")
 	f.StringArrayVarP(&o.labels, "label", "l", nil, "a `label` as key=value; may be repeated")
-	f.IntVar(&o.count, "count", 1, "how many nodes; with a name they are called NAME-1, NAME-2, ...")
+	f.IntVar(&o.count, "count", 1, "how many nodes; with a name they are called NAME-1, NAME-2 and so on")
 	f.BoolVar(&o.in.AllowSSHInbound, "allow-ssh", false, "open TCP 22; without it a node has no open port")
 	f.StringArrayVar(&o.in.SSHSourceCIDRs, "ssh-from", nil, "a `cidr` from which SSH is let in, with --allow-ssh; may be repeated")
 	f.StringArrayVar(&o.sshKeys, "ssh-key", nil, "an SSH public key, as text, as @file, or by its name at the provider; may be repeated")
@@ -95,6 +95,9 @@ func (a *app) runCreate(ctx context.Context, o *createOptions) error {
 	if o.dryRun {
 		return a.runPlan(ctx, api, requests)
 	}
+	if err := a.checkPlaces(ctx, api, o.in); err != nil {
+		return err
+	}
 	nodes, err := a.ask(ctx, api, requests)
 	if len(nodes) == 0 {
 		return a.explainCreate(ctx, api, o.in, err)
@@ -105,7 +108,7 @@ func (a *app) runCreate(ctx context.Context, o *createOptions) error {
 		}
 		return a.showAfter(nodes, o.count == 1, err)
 	}
-	after, serr := lastSeq(ctx, api, nodes, true)
+	after, serr := sinceFirst(ctx, api, nodes)
 	if serr != nil {
 		return serr
 	}

@@ -54,13 +54,15 @@ func (a *app) runDelete(ctx context.Context, o *deleteOptions, refs []string) er
 		return err
 	}
 	if len(nodes) == 0 {
-		a.say("no node has these labels; nothing to delete")
+		if !a.machine() {
+			a.say("no node has these labels; nothing to delete")
+		}
 		return show(a, nodeView(a.Clock.Now()), nodes, false)
 	}
 	if err := a.confirm(o.yes, deleteQuestion(nodes)); err != nil {
 		return err
 	}
-	after, err := lastSeq(ctx, api, nodes, false)
+	after, err := sinceLast(ctx, api, nodes)
 	if err != nil {
 		return err
 	}

@@ -116,8 +116,8 @@ func (p *terminalProgress) line(t *tracked, width int, now time.Time) string {
 		next := end
 		if i+1 < len(t.stages) {
 			next = t.stages[i+1].at
-		} else if t.settled && t.err == nil {
-			// The goal is an instant: what counts is how long it took in all.
+		} else if t.settled {
+			// The end is an instant: what counts is how long it took in all.
 			text += fmt.Sprintf(" %s after %s", printable(s.phase), elapsed(t.took(now)))
 			break
 		}
