@@ -31,7 +31,7 @@ func withErrors(next step, cfg apiConfig, hide *redactor) step {
 		e.Provider, e.Op = cfg.provider, c.op
 		e.Body = clip(hide.clean(e.Body, c.secrets), maxErrorBody)
 		e.Message = hide.clean(e.Message, c.secrets)
-		e.Code = hide.clean(e.Code, c.secrets)
+		e.Code = clip(oneLine(hide.clean(e.Code, c.secrets)), 100)
 		if e.cause != nil {
 			e.cause = hide.cause(e.cause, c.secrets)
 		}

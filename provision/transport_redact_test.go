@@ -25,9 +25,10 @@ func TestClean(t *testing.T) {
 		{"cut off", `{"user_data":"#cloud-con`, `{"user_data":"[redacted]"`},
 		{"other providers", `{"client_secret":"a","access_token":"b","adminPassword":"c","customData":"d","private_key":"e","clientSecret":"f"}`,
 			`{"client_secret":"[redacted]","access_token":"[redacted]","adminPassword":"[redacted]","customData":"[redacted]","private_key":"[redacted]","clientSecret":"[redacted]"}`},
-		{"extra", "the extra one", "the [redacted] one"},
+		{"extra", "the extra one", "the [redacted]one"},
+		{"a word that stands for a token", "node demo-1", "node demo-1"},
 	} {
-		if got := r.clean(c.in, []string{"extra"}); got != c.want {
+		if got := r.clean(c.in, []string{"extra ", "demo"}); got != c.want {
 			t.Errorf("%s: %q, want %q", c.what, got, c.want)
 		}
 	}
