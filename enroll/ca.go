@@ -17,6 +17,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"time"
 )
 
@@ -33,13 +34,21 @@ type CAOptions struct {
 const (
 	caLife = 10 * 365 * 24 * time.Hour
 	// backDate makes up for clocks that are slow.
-	backDate     = 10 * time.Minute
-	nodeLife     = 72 * time.Hour
-	serverLife   = 7 * 24 * time.Hour
-	caKeyFile    = "ca.key"
-	caCertFile   = "ca.crt"
-	nodeIDPrefix = "urn:node:"
+	backDate   = 10 * time.Minute
+	nodeLife   = 72 * time.Hour
+	serverLife = 7 * 24 * time.Hour
+	caKeyFile  = "ca.key"
+	caCertFile = "ca.crt"
+	// maxNodeID is the most bytes of a node id: the standard's bound of a
+	// common name.
+	maxNodeID = 64
 )
+
+// nodeNamespace is where node ids live among the URNs. The common name says
+// the same for people; only the URI is ever read.
+const nodeNamespace = "node:"
+
+var nodeIDForm = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 // CA signs the certificates of nodes, and of the control plane itself.
 type CA struct {
@@ -52,6 +61,7 @@ type CA struct {
 // Certificate is one that the CA signed.
 type Certificate struct {
 	PEM       []byte // the certificate alone
+	DER       []byte // the same
 	Serial    string // hexadecimal
 	NotBefore time.Time
 	NotAfter  time.Time
@@ -59,8 +69,9 @@ type Certificate struct {
 
 // OpenCA reads the CA in dir, or makes one when dir has none: a P-256 key in
 // ca.key (0600) and a certificate for ten years in ca.crt. A key that others
-// can read is refused. Of two processes that make one at the same time, both
-// end up with the same.
+// can read is refused, and a certificate without its key is no reason to make
+// another CA. Of two processes that make one at the same time, both end up with
+// the same; one that was interrupted is finished by the next.
 func OpenCA(dir string, opts CAOptions) (*CA, error) {
 	if opts.Name == "" {
 		opts.Name = "Fleet CA"
@@ -68,31 +79,43 @@ func OpenCA(dir string, opts CAOptions) (*CA, error) {
 	if opts.NodeLife == 0 {
 		opts.NodeLife = nodeLife
 	}
+	if opts.NodeLife < time.Minute {
+		return nil, fmt.Errorf("CA: a node's certificate cannot live for %s: a minute at least", opts.NodeLife)
+	}
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("CA: %w", err)
 	}
-	key, err := openKey(filepath.Join(dir, caKeyFile))
+	keyPath, path := filepath.Join(dir, caKeyFile), filepath.Join(dir, caCertFile)
+	// The key is made first, so that a certificate without one was not made
+	// here just now: it has lost its key.
+	_, err := os.Stat(path)
+	hasCert := err == nil
+	if _, err := os.Stat(keyPath); hasCert && errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("CA key %s is not there, but its certificate is: put the key back, or remove %s for a new CA (every node must then be made again)", keyPath, path)
+	}
+	key, err := openKey(keyPath)
 	if err != nil {
 		return nil, fmt.Errorf("CA key: %w", err)
 	}
 	ca := &CA{key: key, opts: opts}
-	path := filepath.Join(dir, caCertFile)
-	if ca.pem, err = os.ReadFile(path); errors.Is(err, fs.ErrNotExist) {
+	if !hasCert {
 		if err := ca.makeCertificate(); err != nil {
 			return nil, err
 		}
-		// The key decides who the CA is; a certificate that another process
-		// writes over this one is as good.
-		if err := writeFile(path, ca.pem, 0o644); err != nil {
+		if err := createFile(path, ca.pem, 0o644); err != nil {
 			return nil, fmt.Errorf("CA certificate: %w", err)
 		}
-	} else if err != nil {
+	}
+	if ca.pem, err = os.ReadFile(path); err != nil {
 		return nil, fmt.Errorf("CA certificate: %w", err)
 	}
-	return ca, ca.load(path)
+	if err := ca.load(path); err != nil {
+		return nil, err
+	}
+	return ca, nil
 }
 
 func (ca *CA) load(path string) error {
@@ -134,18 +157,20 @@ func (ca *CA) Fingerprint() Fingerprint { return FingerprintOf(ca.cert) }
 func (ca *CA) CertificatePEM() []byte { return ca.pem }
 
 // SignNode returns a client certificate for a node's public key (P-256 or
-// Ed25519). Who the node is comes from the caller, never from a request.
+// Ed25519): the node's id as its one subject alternative name, urn:node:<id>,
+// for client authentication alone, good from ten minutes ago. Who the node is
+// comes from the caller, never from a request.
 func (ca *CA) SignNode(nodeID string, pub crypto.PublicKey) (*Certificate, error) {
 	if err := checkPublicKey(pub); err != nil {
 		return nil, err
 	}
-	if nodeID == "" {
-		return nil, errors.New("a certificate needs a node id")
+	if !nodeIDForm.MatchString(nodeID) || len(nodeID) > maxNodeID {
+		return nil, fmt.Errorf("%q cannot stand in a certificate as a node's id: 1 to %d of A-Z a-z 0-9 . _ -", nodeID, maxNodeID)
 	}
 	now := ca.opts.Now()
 	t := &x509.Certificate{
 		SerialNumber: newSerial(), Subject: pkix.Name{CommonName: nodeID},
-		URIs:      []*url.URL{{Scheme: "urn", Opaque: "node:" + url.PathEscape(nodeID)}},
+		URIs:      []*url.URL{{Scheme: "urn", Opaque: nodeNamespace + nodeID}},
 		NotBefore: now.Add(-backDate), NotAfter: now.Add(ca.opts.NodeLife),
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
@@ -162,7 +187,7 @@ func (ca *CA) sign(t *x509.Certificate, pub crypto.PublicKey) (*Certificate, err
 		return nil, fmt.Errorf("sign a certificate: %w", err)
 	}
 	return &Certificate{
-		PEM:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		PEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), DER: der,
 		Serial: serialText(t.SerialNumber), NotBefore: t.NotBefore, NotAfter: t.NotAfter,
 	}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
@@ -77,6 +78,15 @@ type Identity struct {
 	CAPEM          []byte
 }
 
+// String tells whose identity it is, and no more.
+func (id Identity) String() string { return "node " + id.NodeName + " (" + id.NodeID + ")" }
+
+// GoString returns what String does.
+func (id Identity) GoString() string { return id.String() }
+
+// LogValue returns what String does.
+func (id Identity) LogValue() slog.Value { return slog.StringValue(id.String()) }
+
 // Certificate returns the parsed certificate.
 func (id *Identity) Certificate() (*x509.Certificate, error) {
 	return parseCertificate(id.CertificatePEM)
@@ -102,8 +112,14 @@ func Join(ctx context.Context, d Dial, token Token, keyPEM []byte, facts Facts) 
 	if err := d.call(ctx, nil, PathJoin, joinBody{Token: token.Reveal(), CSR: csr, Facts: facts}, &a); err != nil {
 		return nil, err
 	}
+	if !nodeIDForm.MatchString(a.NodeID) {
+		return nil, fmt.Errorf("control plane %s: its answer names no node", d.Addr)
+	}
 	id := &Identity{NodeID: a.NodeID, NodeName: a.NodeName, CertificatePEM: []byte(a.Certificate), KeyPEM: keyPEM, CAPEM: []byte(a.CA)}
-	return id, id.check(key, d.Pins)
+	if err := id.check(key, d.Pins); err != nil {
+		return nil, err
+	}
+	return id, nil
 }
 
 // Renew returns the identity with a new certificate for a new key. The old one
@@ -122,7 +138,10 @@ func Renew(ctx context.Context, d Dial, id *Identity, newKeyPEM []byte) (*Identi
 		return nil, err
 	}
 	next := &Identity{NodeID: id.NodeID, NodeName: id.NodeName, CertificatePEM: []byte(a.Certificate), KeyPEM: newKeyPEM, CAPEM: []byte(a.CA)}
-	return next, next.check(key, d.Pins)
+	if err := next.check(key, d.Pins); err != nil {
+		return nil, err
+	}
+	return next, nil
 }
 
 // SendHeartbeat tells the control plane that the node is there.
@@ -141,6 +160,9 @@ func (id *Identity) check(key crypto.Signer, pins []Fingerprint) error {
 	pub, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
 	if !ok || !pub.Equal(cert.PublicKey) {
 		return errors.New("the control plane's answer: a certificate for another key")
+	}
+	if len(cert.URIs) != 1 || cert.URIs[0].Opaque != nodeNamespace+id.NodeID {
+		return errors.New("the control plane's answer: a certificate for another node")
 	}
 	ca, err := parseCertificate(id.CAPEM)
 	if err != nil {

@@ -28,17 +28,7 @@ func openKey(path string) (crypto.Signer, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Link does not replace: of two that make a key, the first one's counts.
-	tmp, err := tempFile(path, data, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	err = os.Link(tmp, path)
-	_ = os.Remove(tmp)
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
-	}
-	if err := syncDir(filepath.Dir(path)); err != nil {
+	if err := createFile(path, data, 0o600); err != nil {
 		return nil, err
 	}
 	return readKey(path)
@@ -94,15 +84,17 @@ func encodeKey(key crypto.Signer) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// writeFile replaces the file at path in one step, and has it on disk when it
-// returns.
-func writeFile(path string, data []byte, mode fs.FileMode) error {
+// createFile has a whole file at path, and on disk, when it returns: this one,
+// or that of another process which came first. A link, unlike a rename, does
+// not replace.
+func createFile(path string, data []byte, mode fs.FileMode) error {
 	tmp, err := tempFile(path, data, mode)
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(tmp, path); err != nil {
-		_ = os.Remove(tmp)
+	err = os.Link(tmp, path)
+	_ = os.Remove(tmp)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return syncDir(filepath.Dir(path))

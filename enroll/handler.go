@@ -34,6 +34,10 @@ type HandlerOptions struct {
 	RenewGrace time.Duration
 }
 
+// refusalTime is how long after its request a refused token is answered: longer
+// than any registry takes to find out why.
+const refusalTime = 150 * time.Millisecond
+
 type handler struct {
 	ca    *CA
 	reg   Registry
@@ -68,9 +72,10 @@ func NewHandler(ca *CA, reg Registry, opts HandlerOptions) http.Handler {
 }
 
 func (h *handler) join(w http.ResponseWriter, r *http.Request) {
-	source := sourceOf(r)
+	arrived := time.Now()
+	source := addressOf(r)
 	log := h.opts.Logger.With("source", source)
-	if wait := h.limit.wait(source); wait > 0 {
+	if wait := h.limit.wait(sourceOf(source)); wait > 0 {
 		log.WarnContext(r.Context(), "join throttled")
 		h.throttled(w, wait)
 		return
@@ -88,13 +93,18 @@ func (h *handler) join(w http.ResponseWriter, r *http.Request) {
 	token, err := ParseToken(body.Token)
 	if err != nil {
 		log.WarnContext(r.Context(), "join refused", "why", "malformed token")
-		h.refuseToken(w)
+		h.refuseToken(r.Context(), w, arrived)
 		return
 	}
 	log = log.With("token_id", token.ID())
 	res, err := h.reg.Redeem(r.Context(), RedeemRequest{
 		TokenID: token.ID(), SecretHash: token.SecretHash(), KeyHash: keyHash, Source: source, Facts: body.Facts.clean(),
 	}, func(nodeID string) (*Certificate, error) { return h.ca.SignNode(nodeID, csr.PublicKey) })
+	if errors.Is(err, ErrTokenRefused) {
+		log.WarnContext(r.Context(), "join refused", "why", err.Error())
+		h.refuseToken(r.Context(), w, arrived)
+		return
+	}
 	if err != nil {
 		h.fail(r.Context(), w, log, "join", err)
 		return
@@ -107,11 +117,11 @@ func (h *handler) join(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) renew(w http.ResponseWriter, r *http.Request) {
-	nodeID, serial, ok := h.peer(w, r, h.opts.RenewGrace)
+	p, ok := h.peer(w, r, h.opts.RenewGrace)
 	if !ok {
 		return
 	}
-	log := h.opts.Logger.With("source", sourceOf(r), "node_id", nodeID)
+	log := h.opts.Logger.With("source", addressOf(r), "node_id", p.nodeID)
 	var body renewBody
 	if err := decodeStrict(r.Body, &body); err != nil {
 		h.refuse(w, http.StatusBadRequest, codeBadRequest, err.Error(), true)
@@ -122,7 +132,7 @@ func (h *handler) renew(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, http.StatusBadRequest, codeBadRequest, err.Error(), true)
 		return
 	}
-	cert, err := h.reg.Renew(r.Context(), nodeID, serial, func(id string) (*Certificate, error) {
+	cert, err := h.reg.Renew(r.Context(), p.nodeID, p.serial, func(id string) (*Certificate, error) {
 		return h.ca.SignNode(id, csr.PublicKey)
 	})
 	if err != nil {
@@ -134,7 +144,7 @@ func (h *handler) renew(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) heartbeat(w http.ResponseWriter, r *http.Request) {
-	nodeID, serial, ok := h.peer(w, r, 0)
+	p, ok := h.peer(w, r, 0)
 	if !ok {
 		return
 	}
@@ -144,8 +154,8 @@ func (h *handler) heartbeat(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	hb.Facts = hb.Facts.clean()
-	if err := h.reg.Heartbeat(r.Context(), nodeID, serial, hb); err != nil {
-		h.fail(r.Context(), w, h.opts.Logger.With("source", sourceOf(r), "node_id", nodeID), "heartbeat", err)
+	if err := h.reg.Heartbeat(r.Context(), p.nodeID, p.serial, hb); err != nil {
+		h.fail(r.Context(), w, h.opts.Logger.With("source", addressOf(r), "node_id", p.nodeID), "heartbeat", err)
 		return
 	}
 	h.answer(w, HeartbeatReply{Interval: int(h.opts.HeartbeatInterval / time.Second), Time: h.now()})
@@ -153,24 +163,28 @@ func (h *handler) heartbeat(w http.ResponseWriter, r *http.Request) {
 
 // peer returns who calls, or answers that nobody known does. A certificate may
 // have run out by grace at most.
-func (h *handler) peer(w http.ResponseWriter, r *http.Request, grace time.Duration) (nodeID, serial string, ok bool) {
-	nodeID, serial, expired, ok := h.ca.identify(r.TLS)
-	if !ok {
+func (h *handler) peer(w http.ResponseWriter, r *http.Request, grace time.Duration) (peer, bool) {
+	p, ok := h.ca.identify(r.TLS)
+	now := h.opts.Now()
+	switch {
+	case !ok:
 		h.refuse(w, http.StatusUnauthorized, codeNoIdentity, "this call needs the node's own certificate", true)
-		return "", "", false
-	}
-	if expired && h.opts.Now().After(r.TLS.PeerCertificates[0].NotAfter.Add(grace)) {
+	case now.Before(p.notBefore):
+		// The control plane's own clock was set back: no reason to turn a
+		// whole fleet away for good.
+		h.opts.Logger.ErrorContext(r.Context(), "a node's certificate is from the future: is this machine's clock right?",
+			"node_id", p.nodeID, "not_before", p.notBefore)
+		h.refuse(w, http.StatusUnauthorized, codeNoIdentity, "the node's certificate is not valid yet by the control plane's clock", false)
+	case now.After(p.notAfter.Add(grace)):
 		h.refuse(w, http.StatusUnauthorized, codeNoIdentity, "the node's certificate has run out", grace > 0)
-		return "", "", false
+	default:
+		return p, true
 	}
-	return nodeID, serial, true
+	return peer{}, false
 }
 
 func (h *handler) fail(ctx context.Context, w http.ResponseWriter, log *slog.Logger, what string, err error) {
 	switch {
-	case errors.Is(err, ErrTokenRefused):
-		log.WarnContext(ctx, what+" refused", "why", err.Error())
-		h.refuseToken(w)
 	case errors.Is(err, ErrRevoked):
 		log.WarnContext(ctx, what+" refused", "why", err.Error())
 		h.refuse(w, http.StatusForbidden, codeRevoked, "this node is no longer let in", true)
@@ -183,9 +197,16 @@ func (h *handler) fail(ctx context.Context, w http.ResponseWriter, log *slog.Log
 	}
 }
 
-// refuseToken says the same to everyone: what is wrong with a token is for the
-// log of those who made it.
-func (h *handler) refuseToken(w http.ResponseWriter) {
+// refuseToken says the same to everyone, and after the same time: what is wrong
+// with a token is for the log of those who made it.
+func (h *handler) refuseToken(ctx context.Context, w http.ResponseWriter, arrived time.Time) {
+	t := time.NewTimer(refusalTime - time.Since(arrived))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+		return
+	}
 	h.refuse(w, http.StatusForbidden, codeRefused, "the join token is not good: unknown, expired, or used already", true)
 }
 

@@ -61,9 +61,8 @@ func (s *sourceLimit) forget(now time.Time) {
 	}
 }
 
-// sourceOf returns the address that a request came from. For IPv6 it is the
-// /64, which one customer has for itself.
-func sourceOf(r *http.Request) string {
+// addressOf returns the IP address that a request came from.
+func addressOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		return r.RemoteAddr
@@ -72,7 +71,16 @@ func sourceOf(r *http.Request) string {
 	if err != nil {
 		return host
 	}
-	addr = addr.Unmap().WithZone("")
+	return addr.Unmap().WithZone("").String()
+}
+
+// sourceOf returns what of an address is slowed down together: for IPv6 it is
+// the /64, which one customer has for itself.
+func sourceOf(address string) string {
+	addr, err := netip.ParseAddr(address)
+	if err != nil {
+		return address
+	}
 	if addr.Is6() {
 		if p, err := addr.Prefix(64); err == nil {
 			return p.String()

@@ -38,8 +38,12 @@ func FingerprintOf(cert *x509.Certificate) Fingerprint {
 // was pinned. Nothing was sent to it.
 var ErrWrongCA = errors.New("the control plane's CA is not the one that was pinned")
 
+// ErrClockSkew is what every [*ClockSkewError] is.
+var ErrClockSkew = errors.New("the clocks of the node and the control plane do not agree")
+
 // ClockSkewError tells that the peer's certificate is right but for the time:
-// one of the two clocks is wrong. Nothing was sent.
+// one of the two clocks is wrong. Nothing was sent. A leaf lives for days
+// only, so the times tell roughly what the control plane's clock says.
 type ClockSkewError struct {
 	Now, NotBefore, NotAfter time.Time
 }
@@ -52,6 +56,9 @@ func (e *ClockSkewError) Error() string {
 	return fmt.Sprintf("the control plane's certificate ended at %s, and the clock here says %s: one of the two clocks is wrong, or the control plane is not the one that runs now",
 		e.NotAfter.UTC().Format(time.RFC3339), e.Now.UTC().Format(time.RFC3339))
 }
+
+// Is makes errors.Is(err, ErrClockSkew) true.
+func (e *ClockSkewError) Is(target error) bool { return target == ErrClockSkew }
 
 // PinnedTLSConfig returns a client's TLS configuration that accepts only
 // servers whose chain ends in a CA with one of the fingerprints, with the
@@ -113,10 +120,24 @@ func pinnedDial(d *net.Dialer, now func() time.Time, certs []tls.Certificate, pi
 		conn := tls.Client(raw, cfg)
 		if err := conn.HandshakeContext(ctx); err != nil {
 			_ = raw.Close()
-			return nil, err
+			return nil, explain(err, now())
 		}
 		return conn, nil
 	}, nil
+}
+
+// explain gives a failed check against the system's roots the same two names
+// that a failed pin check has.
+func explain(err error, now time.Time) error {
+	var unknown x509.UnknownAuthorityError
+	if errors.As(err, &unknown) {
+		return fmt.Errorf("%w: no fingerprint was given, and the system's roots do not know it: %w", ErrWrongCA, err)
+	}
+	var invalid x509.CertificateInvalidError
+	if errors.As(err, &invalid) && invalid.Reason == x509.Expired {
+		return &ClockSkewError{Now: now, NotBefore: invalid.Cert.NotBefore, NotAfter: invalid.Cert.NotAfter}
+	}
+	return err
 }
 
 // verifyPinned checks a server's chain. Who it is comes before what time it

@@ -91,22 +91,28 @@ func (ca *CA) NodeTLSConfig(hosts ...string) *tls.Config {
 	}
 }
 
-// identify returns who a peer is by its certificate, and whether the
-// certificate is good at the time.
-func (ca *CA) identify(cs *tls.ConnectionState) (nodeID, serial string, expired bool, ok bool) {
+// peer is who calls, by the certificate that was shown.
+type peer struct {
+	nodeID, serial      string
+	notBefore, notAfter time.Time
+}
+
+// identify returns who a peer is by its certificate. Whether the certificate
+// is good at the time is for the caller to say.
+func (ca *CA) identify(cs *tls.ConnectionState) (peer, bool) {
 	if cs == nil || len(cs.PeerCertificates) == 0 {
-		return "", "", false, false
+		return peer{}, false
 	}
 	leaf := cs.PeerCertificates[0]
 	if leaf.CheckSignatureFrom(ca.cert) != nil || leaf.IsCA || !slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageClientAuth) {
-		return "", "", false, false
+		return peer{}, false
 	}
-	if len(leaf.URIs) != 1 || leaf.URIs[0].Scheme != "urn" || leaf.URIs[0].Opaque != "node:"+leaf.Subject.CommonName {
-		return "", "", false, false
+	if len(leaf.URIs) != 1 || leaf.URIs[0].Scheme != "urn" {
+		return peer{}, false
 	}
-	now := ca.opts.Now()
-	if now.Before(leaf.NotBefore) {
-		return "", "", false, false
+	id, ok := strings.CutPrefix(leaf.URIs[0].Opaque, nodeNamespace)
+	if !ok || !nodeIDForm.MatchString(id) {
+		return peer{}, false
 	}
-	return leaf.Subject.CommonName, serialText(leaf.SerialNumber), now.After(leaf.NotAfter), true
+	return peer{nodeID: id, serial: serialText(leaf.SerialNumber), notBefore: leaf.NotBefore, notAfter: leaf.NotAfter}, true
 }

@@ -7,6 +7,8 @@ import (
 	"encoding/base32"
 	"encoding/base64"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"regexp"
 	"strings"
@@ -104,6 +106,16 @@ func (t Token) String() string {
 
 // GoString returns what String does.
 func (t Token) GoString() string { return "enroll.Token(" + t.String() + ")" }
+
+// Format prints what String does under every verb: without it, %d would walk
+// through the fields.
+func (t Token) Format(f fmt.State, verb rune) {
+	if verb == 'v' && f.Flag('#') {
+		_, _ = io.WriteString(f, t.GoString())
+		return
+	}
+	_, _ = io.WriteString(f, t.String())
+}
 
 // MarshalText returns what String does, so that a token that strays into a
 // document is worthless there.
