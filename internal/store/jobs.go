@@ -1,11 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -133,25 +135,57 @@ type alarmWorker struct {
 // long as the runner wants to be called again.
 func (w *alarmWorker) Work(ctx context.Context, job *river.Job[alarmJob]) error {
 	a := fleet.Alarm{Kind: fleet.AlarmKind(job.Args.AlarmKind), ID: job.Args.ID}
-	ring, at, ok, err := w.s.ring(ctx, a)
+	wait, again, err := w.s.work(ctx, w.r, a, job.Args.Ring)
+	if err != nil || !again {
+		return err
+	}
+	return river.JobSnooze(max(0, wait))
+}
+
+// work runs one ring of an alarm when it is due. It returns how long to wait
+// until the same ring goes on, if it does.
+func (s *Store) work(ctx context.Context, r fleet.Runner, a fleet.Alarm, ring int64) (wait time.Duration, again bool, err error) {
+	counts, at, ok, err := s.ring(ctx, a)
+	if err != nil || !ok || counts != ring {
+		return 0, false, err
+	}
+	if wait := at.Sub(s.now()); wait > 0 {
+		return wait, true, nil
+	}
+	next, err := r.Run(ctx, a)
 	if err != nil {
-		return err
+		return 0, false, err
 	}
-	if !ok || ring != job.Args.Ring {
-		return nil
-	}
-	if wait := at.Sub(w.s.now()); wait > 0 {
-		return river.JobSnooze(wait)
-	}
-	next, err := w.r.Run(ctx, a)
+	again, err = s.again(context.WithoutCancel(ctx), a, ring, next)
+	return next.Sub(s.now()), again && !next.IsZero(), err
+}
+
+// RunDue runs every alarm that is due by the store's clock, once, one after
+// the other in the caller's goroutine, and returns how many there were. It is
+// the same work as Run's without River: for tests that own the time.
+func (s *Store) RunDue(ctx context.Context, r fleet.Runner) (int, error) {
+	alarms, err := s.Alarms(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	counts, err := w.s.again(context.WithoutCancel(ctx), a, ring, next)
-	if err != nil || !counts || next.IsZero() {
-		return err
+	var due []fleet.Alarm
+	for a, at := range alarms {
+		if !at.After(s.now()) {
+			due = append(due, a)
+		}
 	}
-	return river.JobSnooze(max(0, next.Sub(w.s.now())))
+	slices.SortFunc(due, func(a, b fleet.Alarm) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
+	})
+	var errs []error
+	for _, a := range due {
+		ring, _, _, err := s.ring(ctx, a)
+		if err == nil {
+			_, _, err = s.work(ctx, r, a, ring)
+		}
+		errs = append(errs, err)
+	}
+	return len(due), errors.Join(errs...)
 }
 
 // soon is the pause after a job that failed by an error of our own, such as a

@@ -1,0 +1,5 @@
+package store_test
+
+const crashDirEnv = "STORE_CRASH_DIR"
+
+func crashHelper(string) int { return 0 }
