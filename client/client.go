@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -98,6 +99,11 @@ func transport(fingerprint string) (http.RoundTripper, error) {
 	if err != nil {
 		return nil, &Error{Class: ClassInvalid, Message: "the CA fingerprint is not usable: " + err.Error(),
 			Hint: "it is printed by `slipway serve`, as sha256: and 64 hex digits", Err: err}
+	}
+	// The dialler also compares an IP address that was dialled with the
+	// certificate; the configuration serves connections through a proxy.
+	if t.DialTLSContext, err = enroll.PinnedDialTLS(pin); err != nil {
+		return nil, err
 	}
 	if t.TLSClientConfig, err = enroll.PinnedTLSConfig(pin); err != nil {
 		return nil, err
@@ -245,10 +251,13 @@ func (c *Client) connectionError(ctx context.Context, err error) error {
 	e := &Error{Class: ClassUnreachable, Err: err,
 		Message: fmt.Sprintf("the control plane at %s is not reachable: %v", c.base.String(), err)}
 	var certErr *tls.CertificateVerificationError
+	var skew *enroll.ClockSkewError
 	switch {
+	case errors.As(err, &skew):
+		e.Hint = "set the clock that is wrong, here or there"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		e.Hint = "nothing listens there: start a control plane with `slipway serve`, or set " + EnvURL + " to where it runs"
-	case errors.As(err, &certErr) || strings.Contains(err.Error(), "fingerprint") || strings.Contains(err.Error(), "x509:"):
+	case errors.Is(err, enroll.ErrWrongCA) || errors.As(err, &certErr) || errors.As(err, new(x509.HostnameError)) || errors.As(err, new(x509.UnknownAuthorityError)):
 		e.Message = fmt.Sprintf("the server at %s is not the control plane that was expected: %v", c.base.String(), err)
 		e.Hint = "compare " + EnvCAFingerprint + " with the fingerprint that `slipway serve` prints; if they differ, something stands in between"
 	default:

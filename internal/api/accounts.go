@@ -50,12 +50,12 @@ func (s *service) registerAccounts() {
 		OperationID: "list-regions", Method: http.MethodGet, Path: "/v1/accounts/{name}/regions", Tags: tags, Summary: "List where an account can create servers",
 	}, func(ctx context.Context, in *accountInput) (*out[client.RegionList], error) {
 		list, err := s.fleet.Regions(ctx, in.Name)
-		return answer(client.RegionList{Regions: mapped(list, wireRegion)}, err)
+		return answer(client.RegionList{Regions: WireRegions(list)}, err)
 	})
 	register(s, huma.Operation{
 		OperationID: "list-sizes", Method: http.MethodGet, Path: "/v1/accounts/{name}/sizes", Tags: tags, Summary: "List what an account can have in a region",
 	}, func(ctx context.Context, in *sizesInput) (*out[client.SizeList], error) {
 		list, err := s.fleet.Sizes(ctx, in.Name, in.Region)
-		return answer(client.SizeList{Sizes: mapped(list, wireSize)}, err)
+		return answer(client.SizeList{Sizes: WireSizes(list)}, err)
 	})
 }

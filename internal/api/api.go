@@ -2,7 +2,7 @@
 // OpenAPI 3.1 document that is made from the Go types of package client.
 //
 // Every call needs the bearer token. Every failure is an RFC 9457 problem with
-// a class, and for people a hint; [ProblemFor] is the one place where errors
+// a class, and for people a hint; [ProblemOf] is the one place where errors
 // become answers.
 package api
 

@@ -52,6 +52,12 @@ func wireSize(s provision.Size) client.Size {
 		PriceMonthly: s.PriceMonthly, Currency: s.Currency, UnavailableAfter: at(s.UnavailableAfter)}
 }
 
+// WireRegions returns regions as the API sends them.
+func WireRegions(in []provision.Region) []client.Region { return mapped(in, wireRegion) }
+
+// WireSizes returns sizes as the API sends them.
+func WireSizes(in []provision.Size) []client.Size { return mapped(in, wireSize) }
+
 func wirePlan(p fleet.Plan) client.Plan {
 	w := client.Plan{Name: p.Spec.Name, Account: p.Spec.Account, Provider: p.Provider, PriceMonthly: p.PriceMonthly,
 		Currency: p.Currency, Makes: orEmpty(p.Makes), UserDataSize: p.UserDataBytes}
@@ -75,12 +81,12 @@ func wireReport(r fleet.AuditReport) client.AuditReport {
 			wf.Age = r.At.Sub(f.Resource.CreatedAt).Round(time.Second).String()
 		}
 		if f.Err != nil {
-			wf.Error = ProblemFor(f.Err).Detail
+			wf.Error = ProblemOf(f.Err).Detail
 		}
 		w.Findings = append(w.Findings, wf)
 	}
 	for _, account := range slices.Sorted(maps.Keys(r.Errors)) {
-		w.Errors = append(w.Errors, account+": "+ProblemFor(r.Errors[account]).Detail)
+		w.Errors = append(w.Errors, account+": "+ProblemOf(r.Errors[account]).Detail)
 	}
 	return w
 }

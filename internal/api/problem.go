@@ -59,9 +59,9 @@ var classes = []struct {
 	{fleet.ErrRefused, client.ClassRefused},
 }
 
-// ProblemFor returns the problem that err is told as. The text of an error
+// ProblemOf returns the problem that err is told as. The text of an error
 // without a class is not told: it may speak of the inside.
-func ProblemFor(err error) client.Problem {
+func ProblemOf(err error) client.Problem {
 	p := client.Problem{Class: classOf(err), Detail: err.Error()}
 	var fe *fleet.Error
 	if errors.As(err, &fe) {
@@ -142,7 +142,7 @@ func (s *service) problem(ctx context.Context, op string, err error) error {
 	if p := (*problem)(nil); errors.As(err, &p) {
 		return p
 	}
-	p := &problem{Problem: ProblemFor(err)}
+	p := &problem{Problem: ProblemOf(err)}
 	if p.Status >= http.StatusInternalServerError && ctx.Err() == nil {
 		s.opts.Logger.ErrorContext(ctx, "operation failed", "operation", op, "class", p.Class, "request_id", requestID(ctx), "error", err)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/provision"
 )
 
-func TestProblemFor(t *testing.T) {
+func TestProblemOf(t *testing.T) {
 	provider := &provision.ProviderError{Status: 412, Provider: "hetzner", Op: "create server", Message: "error during placement",
 		RequestID: "req-1", Class: provision.ErrCapacity, Hint: "try nbg1"}
 	for _, c := range []struct {
@@ -52,7 +52,7 @@ func TestProblemFor(t *testing.T) {
 			client.Problem{Detail: "the control plane met an error that it has no name for; its log says more"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := api.ProblemFor(c.err)
+			got := api.ProblemOf(c.err)
 			if got.Class != c.class || got.Status != c.status || got.Title == "" {
 				t.Errorf("class %q status %d title %q, want %q %d", got.Class, got.Status, got.Title, c.class, c.status)
 			}
