@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -187,7 +188,8 @@ func TestHetznerNameOfSomebodyElse(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		f.tables["servers"][0]["labels"] = object{"managed-by": "other"}
+		labels := f.tables["servers"][0]["labels"].(object)
+		labels["managed-by"] = "other" // with our key's label, which proves nothing
 		if _, _, err := h.CreateServer(t.Context(), nodeOpts("node-1")); !errors.Is(err, provision.ErrConflict) {
 			t.Errorf("a server of somebody else was taken: %v", err)
 		}
@@ -252,6 +254,41 @@ func TestHetznerLostAnswerAndLostLook(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHetznerServerOfSomebodyElseSurvivesAnUnknownOutcome: a create without
+// key looks for what it may have made, and removes nothing else.
+func TestHetznerServerOfSomebodyElseSurvivesAnUnknownOutcome(t *testing.T) {
+	hetznerTest(t, func(t *testing.T, f *fakeHetzner, h *provision.Hetzner) {
+		mustCreate(t, h, nodeOpts("node-1"))
+		opts := nodeOpts("node-1")
+		opts.IdempotencyKey = ""
+		f.fault("POST /servers", fault{status: 504})
+		f.fault("GET /servers", slices.Repeat([]fault{{status: 503}}, 5)...)
+		_, _, err := h.CreateServer(t.Context(), opts)
+		if !errors.Is(err, provision.ErrUnavailable) || f.count("DELETE") != 0 {
+			t.Errorf("%v, %d deletes", err, f.count("DELETE"))
+		}
+		err = h.DeleteResource(t.Context(), provision.Resource{
+			Kind: provision.KindServer, Name: "node-1", Labels: map[string]string{"managed-by": "acme", "acme-key": "another"},
+		})
+		if err != nil || f.count("DELETE") != 0 {
+			t.Errorf("removing a resource of another key: %v, %d deletes", err, f.count("DELETE"))
+		}
+	})
+}
+
+func TestHetznerErrorsHoldNoUserData(t *testing.T) {
+	hetznerTest(t, func(t *testing.T, f *fakeHetzner, h *provision.Hetzner) {
+		mustCreate(t, h, nodeOpts("node-1"))
+		f.fault("POST /servers", fault{status: 422, code: "invalid_input", message: "line 2: JOIN_TOKEN=swjt_abcdefgh.0123456789abcdef is odd"})
+		opts := nodeOpts("node-2")
+		opts.UserData = "#cloud-config\nJOIN_TOKEN=swjt_abcdefgh.0123456789abcdef\n"
+		_, _, err := h.CreateServer(t.Context(), opts)
+		if !errors.Is(err, provision.ErrInvalid) || strings.Contains(fmt.Sprintf("%v %#v", err, err), "0123456789abcdef") || !strings.Contains(err.Error(), "is odd") {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
 // TestHetznerTakenNameThatNobodyHas: the provider says that the name is taken

@@ -29,11 +29,12 @@ type fakeHetzner struct {
 
 // fault is one misbehaviour at a request.
 type fault struct {
-	after  bool // let it take effect first
-	status int  // 0: the connection breaks
-	code   string
-	header http.Header
-	edit   func(answer object) // change a good answer instead
+	after   bool // let it take effect first
+	status  int  // 0: the connection breaks
+	code    string
+	message string
+	header  http.Header
+	edit    func(answer object) // change a good answer instead
 }
 
 const (
@@ -110,7 +111,7 @@ func (f *fakeHetzner) RoundTrip(r *http.Request) (*http.Response, error) {
 		for k, v := range fl.header {
 			w.Header()[k] = v
 		}
-		fail(w, fl.status, fl.code, "as the test wishes")
+		fail(w, fl.status, fl.code, fl.message)
 		return w.Result(), nil
 	}
 	f.serve(w, r, path)

@@ -3,6 +3,7 @@ package provision_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -130,6 +131,90 @@ func TestHetznerSSHFirewallOfACreateWithUnknownOutcomeStays(t *testing.T) {
 		id := mustCreate(t, openHetzner(t, f, goodToken), sshOpts("node-1"))
 		if !f.sshReachable(id) || len(f.names("servers")) != 1 || len(f.names("firewalls")) != 2 {
 			t.Errorf("servers %v, firewalls %v", f.names("servers"), f.names("firewalls"))
+		}
+	})
+}
+
+// TestHetznerFoundServerStaysWhenALaterStepFails: what a look-up found may be
+// an earlier call's, and is never removed by this one.
+func TestHetznerFoundServerStaysWhenALaterStepFails(t *testing.T) {
+	hetznerTest(t, func(t *testing.T, f *fakeHetzner, h *provision.Hetzner) {
+		mustCreate(t, h, nodeOpts("node-0"))
+		put := fmt.Sprintf("PUT /firewalls/%d", f.lastID+1) // the next object is the SSH firewall
+		f.fault(put, slices.Repeat([]fault{{status: 503}}, 5)...)
+		f.fault("POST /servers", fault{after: true})
+		_, _, err := h.CreateServer(t.Context(), sshOpts("node-1"))
+		if !errors.Is(err, provision.ErrUnavailable) || f.count(put) != 5 {
+			t.Fatalf("%v after %d tries", err, f.count(put))
+		}
+		if f.count("DELETE") != 0 || len(f.names("servers")) != 2 || len(f.names("firewalls")) != 2 {
+			t.Errorf("%d deletes; servers %v, firewalls %v", f.count("DELETE"), f.names("servers"), f.names("firewalls"))
+		}
+		id := mustCreate(t, h, sshOpts("node-1"))
+		time.Sleep(time.Minute)
+		if err := h.DeleteServer(t.Context(), id); err != nil || len(f.names("firewalls")) != 1 {
+			t.Errorf("%v, firewalls %v", err, f.names("firewalls"))
+		}
+	})
+}
+
+// TestHetznerMadeServerIsRemovedWhenALaterStepFails is the other half.
+func TestHetznerMadeServerIsRemovedWhenALaterStepFails(t *testing.T) {
+	hetznerTest(t, func(t *testing.T, f *fakeHetzner, h *provision.Hetzner) {
+		mustCreate(t, h, nodeOpts("node-0"))
+		f.fault(fmt.Sprintf("PUT /firewalls/%d", f.lastID+1), slices.Repeat([]fault{{status: 503}}, 5)...)
+		_, _, err := h.CreateServer(t.Context(), sshOpts("node-1"))
+		if !errors.Is(err, provision.ErrUnavailable) || provision.LeftBehind(err) != nil {
+			t.Fatal(err)
+		}
+		if got := f.billable(); len(got) != 2 || len(f.names("firewalls")) != 1 {
+			t.Errorf("on the bill %v, firewalls %v", got, f.names("firewalls"))
+		}
+	})
+}
+
+// TestHetznerSSHFirewallOfOtherOptionsIsAConflict: a firewall that was made
+// for other sources must not serve this create.
+func TestHetznerSSHFirewallOfOtherOptionsIsAConflict(t *testing.T) {
+	hetznerTest(t, func(t *testing.T, f *fakeHetzner, h *provision.Hetzner) {
+		f.fault("POST /servers", fault{status: 503})
+		f.fault("GET /servers", slices.Repeat([]fault{{status: 503}}, 5)...)
+		if _, _, err := h.CreateServer(t.Context(), sshOpts("node-1")); !errors.Is(err, provision.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		opts := sshOpts("node-1")
+		opts.SSHSourceCIDRs = nil
+		_, _, err := openHetzner(t, f, goodToken).CreateServer(t.Context(), opts)
+		if !errors.Is(err, provision.ErrConflict) || len(f.names("servers")) != 0 {
+			t.Errorf("%v, servers %v", err, f.names("servers"))
+		}
+	})
+}
+
+func TestHetznerDeleteEndsWithoutADeadline(t *testing.T) {
+	hetznerTest(t, func(t *testing.T, f *fakeHetzner, h *provision.Hetzner) {
+		id := mustCreate(t, h, sshOpts("node-1"))
+		other := mustCreate(t, h, nodeOpts("node-2"))
+		time.Sleep(time.Minute)
+		// Somebody put the firewall on another server too.
+		f.find("servers", other)["public_net"].(object)["firewalls"] = f.find("servers", id)["public_net"].(object)["firewalls"]
+		begin := time.Now()
+		err := h.DeleteServer(context.WithoutCancel(t.Context()), id)
+		if took := time.Since(begin); !errors.Is(err, provision.ErrConflict) || took > 2*time.Minute || took < time.Minute {
+			t.Errorf("after %v: %v", took, err)
+		}
+	})
+}
+
+func TestHetznerIDsAreNumbers(t *testing.T) {
+	hetznerTest(t, func(t *testing.T, f *fakeHetzner, h *provision.Hetzner) {
+		for _, id := range []string{"", "0", "-5", "+5", "05", "5 ", "5/actions", "9223372036854775808", "0x5", "five"} {
+			if err := h.DeleteServer(t.Context(), id); !errors.Is(err, provision.ErrInvalid) {
+				t.Errorf("%q: %v", id, err)
+			}
+		}
+		if len(f.requests) != 0 {
+			t.Errorf("requests: %v", f.requests)
 		}
 	})
 }

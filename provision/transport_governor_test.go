@@ -93,6 +93,46 @@ func TestGovernorSlowsDownBeforeTheLimit(t *testing.T) {
 	})
 }
 
+// TestGovernorCountsWhatIsUnderWay: many start before the first answer tells
+// how little is left.
+func TestGovernorCountsWhatIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bucket{limit: 3600, tokens: 150, last: time.Now()}
+		g := newGovernor(refillPause)
+		g.learn(b.header(time.Now()))
+		step := withGovernor(func(ctx context.Context, c *call) (*answer, error) {
+			ans, err := b.step(ctx, c)
+			return ans, errors.Join(err, sleep(ctx, 5*time.Second))
+		}, g)
+		var wg sync.WaitGroup
+		for range 300 {
+			wg.Go(func() { _, _ = step(t.Context(), &call{}) })
+		}
+		wg.Wait()
+		if b.refused > 0 {
+			t.Errorf("%d of 300 requests were refused", b.refused)
+		}
+	})
+}
+
+func TestGovernorIsInTheChain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := testClient(func(*http.Request) (*http.Response, error) {
+			return respond(200, "{}", "RateLimit-Limit", "60", "RateLimit-Remaining", "0",
+				"RateLimit-Reset", strconv.FormatInt(time.Now().Add(60*time.Second).Unix(), 10)), nil
+		}, nil)
+		begin := time.Now()
+		for range 2 {
+			if err := client.do(t.Context(), call{op: "x", method: http.MethodGet, path: "/"}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(begin); took != time.Second {
+			t.Errorf("two calls took %v, want 1s", took)
+		}
+	})
+}
+
 func TestGovernorTellsWhenTheWaitIsTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGovernor(refillPause)
