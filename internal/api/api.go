@@ -90,6 +90,7 @@ type service struct {
 	opts  Options
 	api   huma.API
 	keys  keyLocks
+	made  madeNodes
 }
 
 func newService(f Fleet, o Options, mux *http.ServeMux) *service {

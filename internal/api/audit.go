@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/rand"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -52,7 +53,7 @@ func (s *service) createTicket(ctx context.Context, in *struct{ Body client.Crea
 	}
 	spec := fleet.NodeSpec{Name: in.Body.Name, Labels: in.Body.Labels, JoinTimeout: timeout}
 	if spec.Name == "" {
-		spec.Name = madeUpName()
+		spec.Name = madeUpName(rand.Reader)
 	}
 	t, err := s.fleet.Ticket(ctx, spec)
 	return answer(wireTicket(t), err)

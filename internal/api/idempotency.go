@@ -4,9 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"math/big"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -62,38 +63,99 @@ func (s *service) createOnce(ctx context.Context, key string, in client.CreateNo
 	}
 	if key == "" {
 		if spec.Name == "" {
-			spec.Name = madeUpName()
+			spec.Name = madeUpName(rand.Reader)
 		}
 		n, err = s.fleet.CreateNode(ctx, spec)
 		return n, err == nil, err
 	}
-	unlock := s.keys.lock(key)
-	defer unlock()
 	request, err := json.Marshal(in)
 	if err != nil {
 		return fleet.Node{}, false, err
 	}
+	unlock := s.keys.lock(key)
+	defer unlock()
 	keyHash, requestHash := digest(key), digest(string(request))
-	earlier, err := s.fleet.Nodes(ctx, fleet.NodeFilter{Labels: map[string]string{labelKey: keyHash}, IncludeDeleted: true})
-	if err != nil {
+	earlier, found, err := s.made.node(ctx, s.fleet, keyHash)
+	switch {
+	case err != nil:
 		return fleet.Node{}, false, err
-	}
-	if len(earlier) > 0 {
-		if earlier[0].Spec.Labels[labelRequest] != requestHash {
-			return fleet.Node{}, false, &problem{Problem: plainProblem(http.StatusConflict, client.ClassConflict,
-				"this Idempotency-Key has made node "+earlier[0].Name+" from another request", "use a new key for a new request")}
-		}
-		return earlier[0], false, nil
+	case found:
+		return sameRequest(earlier, requestHash)
 	}
 	if spec.Labels == nil {
 		spec.Labels = map[string]string{}
 	}
 	spec.Labels[labelKey], spec.Labels[labelRequest] = keyHash, requestHash
 	if spec.Name == "" {
-		spec.Name = madeUpName()
+		// From the key, so that two control planes make up the same.
+		spec.Name = madeUpName(strings.NewReader(digest("name " + key)))
 	}
 	n, err = s.fleet.CreateNode(ctx, spec)
+	if err == nil {
+		s.made.add(keyHash, n.ID)
+		return n, true, nil
+	}
+	// Another control plane over the same records may have been faster.
+	if classOf(err) == client.ClassConflict {
+		if other, oerr := s.fleet.Node(ctx, spec.Name); oerr == nil && other.Spec.Labels[labelKey] == keyHash {
+			s.made.add(keyHash, other.ID)
+			return sameRequest(other, requestHash)
+		}
+	}
+	return fleet.Node{}, false, err
+}
+
+// sameRequest returns n when it was made from the same request.
+func sameRequest(n fleet.Node, requestHash string) (fleet.Node, bool, error) {
+	if n.Spec.Labels[labelRequest] != requestHash {
+		return fleet.Node{}, false, &problem{Problem: plainProblem(http.StatusConflict, client.ClassConflict,
+			"this Idempotency-Key has made node "+n.Name+" from another request", "use a new key for a new request")}
+	}
+	return n, false, nil
+}
+
+// madeNodes knows which node each key made. It reads the records once, so that
+// a create among many nodes does not read them all. The zero value is ready.
+type madeNodes struct {
+	mu  sync.Mutex
+	ids map[string]string // by the key's digest; nil until read
+}
+
+// node returns the node that a key made.
+func (m *madeNodes) node(ctx context.Context, f Fleet, keyHash string) (n fleet.Node, found bool, err error) {
+	id, err := m.lookup(ctx, f, keyHash)
+	if err != nil || id == "" {
+		return fleet.Node{}, false, err
+	}
+	n, err = f.Node(ctx, id)
+	if err != nil && classOf(err) == client.ClassNotFound {
+		return fleet.Node{}, false, nil // its record is gone, and with it the key
+	}
 	return n, err == nil, err
+}
+
+func (m *madeNodes) lookup(ctx context.Context, f Fleet, keyHash string) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ids == nil {
+		all, err := f.Nodes(ctx, fleet.NodeFilter{IncludeDeleted: true})
+		if err != nil {
+			return "", err
+		}
+		m.ids = make(map[string]string, len(all))
+		for _, n := range all {
+			if k := n.Spec.Labels[labelKey]; k != "" {
+				m.ids[k] = n.ID
+			}
+		}
+	}
+	return m.ids[keyHash], nil
+}
+
+func (m *madeNodes) add(keyHash, id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ids[keyHash] = id
 }
 
 // keyLocks lets one create at a time run under each key. The zero value is
@@ -137,16 +199,10 @@ var (
 )
 
 // madeUpName returns a name that is easy to say, with a tail that makes two
-// alike unlikely.
-func madeUpName() string {
-	pick := func(words []string) string {
-		i, err := rand.Int(rand.Reader, big.NewInt(int64(len(words))))
-		if err != nil {
-			return words[0] // crypto/rand ends the program before it fails
-		}
-		return words[i.Int64()]
-	}
-	tail := make([]byte, 2)
-	_, _ = rand.Read(tail)
-	return pick(nameFirst) + "-" + pick(nameSecond) + "-" + hex.EncodeToString(tail)
+// alike unlikely. It takes six bytes of r.
+func madeUpName(r io.Reader) string {
+	b := make([]byte, 6)
+	_, _ = io.ReadFull(r, b) // neither randomness nor a digest ends early
+	pick := func(words []string, b []byte) string { return words[int(binary.BigEndian.Uint16(b))%len(words)] }
+	return pick(nameFirst, b) + "-" + pick(nameSecond, b[2:]) + "-" + hex.EncodeToString(b[4:])
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/rand"
 	"net/http"
 	"strings"
 
@@ -86,7 +87,7 @@ func (s *service) planNode(ctx context.Context, in *struct{ Body client.CreateNo
 		return nil, err
 	}
 	if spec.Name == "" {
-		spec.Name = madeUpName()
+		spec.Name = madeUpName(rand.Reader)
 	}
 	p, err := s.fleet.PlanNode(ctx, spec)
 	return answer(wirePlan(p), err)

@@ -79,6 +79,40 @@ func TestCreateUnderOneKey(t *testing.T) {
 	}
 }
 
+// TestKeyOutlivesTheProcess: another control plane over the same records knows
+// the key, also when both get the same create at once.
+func TestKeyOutlivesTheProcess(t *testing.T) {
+	f, url := start(t, api.Options{})
+	key := http.Header{"Idempotency-Key": {"order-1"}}
+	body := `{"account":"prod","candidates":[{"region":"fsn1","size":"cx23"}]}`
+	other, stop, err := apitest.Serve(f, api.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	// The other one has read the records before there was anything.
+	node(t, first(send(t, "POST", other+"/v1/nodes", body, http.Header{"Idempotency-Key": {"warm"}})), []byte("{}"))
+	resp, data := send(t, "POST", url+"/v1/nodes", body, key)
+	made := node(t, resp, data)
+	resp, data = send(t, "POST", other+"/v1/nodes", body, key)
+	if n := node(t, resp, data); n.ID != made.ID || resp.StatusCode != http.StatusOK {
+		t.Errorf("a second control plane made %s, the first %s", n.ID, made.ID)
+	}
+	third, stop3, err := apitest.Serve(f, api.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop3()
+	resp, data = send(t, "POST", third+"/v1/nodes", body, key)
+	if n := node(t, resp, data); n.ID != made.ID {
+		t.Errorf("after a restart %s, before %s", n.ID, made.ID)
+	}
+	resp, data = send(t, "POST", third+"/v1/nodes", strings.Replace(body, "fsn1", "nbg1", 1), key)
+	if p := problemOf(t, resp, data); p.Class != "conflict" {
+		t.Errorf("%+v", p)
+	}
+}
+
 func TestConcurrentCreatesUnderOneKey(t *testing.T) {
 	f, url := start(t, api.Options{})
 	var mu sync.Mutex

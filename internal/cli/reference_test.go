@@ -46,6 +46,21 @@ func TestExitCodesReference(t *testing.T) {
 	compare(t, dir, reference(), "exit-codes.md")
 }
 
+// TestEnvironmentReference: docs/reference/environment.md has the variables.
+func TestEnvironmentReference(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("# Environment variables\n\nA flag wins over a variable, a variable over a file. Credentials and tokens are never flags.\n\n| variable | holds |\n| --- | --- |\n")
+	for _, v := range variables {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", v.name, v.what)
+	}
+	b.WriteString("\nA control plane that runs on this machine is found without any of them. `slipway help environment` says the same.\n")
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "environment.md"), []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, dir, reference(), "environment.md")
+}
+
 // compare holds the files of have to those of want: those named, or all.
 func compare(t *testing.T, have, want string, names ...string) {
 	t.Helper()
