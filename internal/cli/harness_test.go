@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/slipway-dev/slipway/client"
 	"github.com/slipway-dev/slipway/internal/api"
 	"github.com/slipway-dev/slipway/internal/api/apitest"
@@ -73,6 +75,7 @@ type world struct {
 // newWorld has a fleet with the account prod, and no terminal.
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	t.Cleanup(func() { goleak.VerifyNone(t) }) // registered first, so it runs last
 	f := scripted()
 	url, stop, err := apitest.Serve(f, api.Options{})
 	if err != nil {

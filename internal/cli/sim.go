@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -124,19 +126,28 @@ func shellQuote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// ledgerEntry is one thing that costs money, or did.
-type ledgerEntry struct {
-	Provider  string     `json:"provider"`
-	Kind      string     `json:"kind"`
-	ID        string     `json:"id"`
-	Name      string     `json:"name"`
-	Server    string     `json:"server,omitempty"`
-	CreatedAt time.Time  `json:"created_at"`
-	DeletedAt *time.Time `json:"deleted_at,omitempty"`
-	Billable  bool       `json:"billable"`
+// ledger is what GET /_sim/ledger answers.
+type ledger struct {
+	Summary struct {
+		Made int               `json:"made"`
+		Left int               `json:"left"`
+		Cost map[string]string `json:"cost"` // by currency
+	} `json:"summary"`
+	Entries []ledgerEntry `json:"entries"`
 }
 
-func (e ledgerEntry) gone() bool { return e.DeletedAt != nil && !e.DeletedAt.IsZero() }
+// ledgerEntry is one thing that costs money, or did.
+type ledgerEntry struct {
+	Provider  string    `json:"provider"`
+	Kind      string    `json:"kind"`
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Server    string    `json:"server,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
+	DeletedAt time.Time `json:"deleted_at,omitzero"`
+	Hourly    float64   `json:"hourly"`
+	Currency  string    `json:"currency"`
+}
 
 func (a *app) simLedgerCommand() *cobra.Command {
 	var base string
@@ -149,28 +160,22 @@ func (a *app) simLedgerCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			entries, err := readLedger(cmd.Context(), u)
+			l, err := readLedger(cmd.Context(), u)
 			if err != nil {
 				return err
 			}
-			made, left := 0, 0
-			shown := []ledgerEntry{}
-			for _, e := range entries {
-				if e.Billable {
-					made++
-					if !e.gone() {
-						left++
-					}
-				}
-				if !open || e.Billable && !e.gone() {
-					shown = append(shown, e)
-				}
+			if open {
+				l.Entries = slices.DeleteFunc(l.Entries, func(e ledgerEntry) bool { return !e.DeletedAt.IsZero() })
 			}
-			if err := show(a, ledgerView(), shown, false); err != nil {
+			if err := show(a, ledgerView(), l.Entries, false); err != nil {
 				return err
 			}
 			if !a.machine() {
-				a.say("billed: %d ever, %d left", made, left)
+				line := fmt.Sprintf("%d billed ever, %d left", l.Summary.Made, l.Summary.Left)
+				for _, cur := range slices.Sorted(maps.Keys(l.Summary.Cost)) {
+					line += fmt.Sprintf(", %s %s", l.Summary.Cost[cur], cur)
+				}
+				a.say("%s", line)
 			}
 			return nil
 		},
@@ -190,50 +195,33 @@ func ledgerView() view[ledgerEntry] {
 			{title: "ID", cell: func(e ledgerEntry) string { return e.ID }},
 			{title: "NAME", cell: func(e ledgerEntry) string { return e.Name }},
 			{title: "CREATED", cell: func(e ledgerEntry) string { return e.CreatedAt.UTC().Format(time.RFC3339) }},
-			{title: "DELETED", cell: func(e ledgerEntry) string {
-				if !e.gone() {
-					return ""
-				}
-				return stamp(e.DeletedAt)
-			}},
+			{title: "DELETED", cell: func(e ledgerEntry) string { return stamp(&e.DeletedAt) }},
+			{title: "AN HOUR", cell: func(e ledgerEntry) string { return fmt.Sprintf("%.4f %s", e.Hourly, e.Currency) }, right: true},
 			{title: "SERVER", cell: func(e ledgerEntry) string { return e.Server }, wide: true},
 		},
 	}
 }
 
-// readLedger gets the ledger, which is either a list or an object that holds one
-// under "entries".
-func readLedger(ctx context.Context, base string) ([]ledgerEntry, error) {
+// readLedger gets the ledger of the simulated clouds at base.
+func readLedger(ctx context.Context, base string) (ledger, error) {
+	var l ledger
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/_sim/ledger", nil)
 	if err != nil {
-		return nil, err
+		return l, err
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, simError(base, err)
+		return l, simError(base, err)
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
-	if err != nil {
-		return nil, simError(base, err)
+	err = json.NewDecoder(io.LimitReader(resp.Body, 64<<20)).Decode(&l)
+	if resp.StatusCode != http.StatusOK || err != nil {
+		return l, &client.Error{Class: client.ClassUnreachable, Message: fmt.Sprintf("what answers at %s (%s) is no simulated cloud", base, resp.Status),
+			Hint: "check --url and " + EnvSimURL, Err: err}
 	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, &client.Error{Class: client.ClassUnreachable, Message: fmt.Sprintf("%s answered %s, which is not a simulated cloud's answer", base, resp.Status),
-			Hint: "check " + EnvSimURL}
-	}
-	var list []ledgerEntry
-	if err := json.Unmarshal(data, &list); err == nil {
-		return list, nil
-	}
-	var wrapped struct {
-		Entries []ledgerEntry `json:"entries"`
-	}
-	if err := json.Unmarshal(data, &wrapped); err != nil {
-		return nil, fmt.Errorf("the ledger of %s is not readable: %w", base, err)
-	}
-	return wrapped.Entries, nil
+	return l, nil
 }
 
 func simError(base string, err error) error {
