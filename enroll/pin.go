@@ -120,7 +120,10 @@ func pinnedDial(d *net.Dialer, now func() time.Time, certs []tls.Certificate, pi
 		conn := tls.Client(raw, cfg)
 		if err := conn.HandshakeContext(ctx); err != nil {
 			_ = raw.Close()
-			return nil, explain(err, now())
+			if len(pins) == 0 {
+				err = explain(err, now())
+			}
+			return nil, err
 		}
 		return conn, nil
 	}, nil
@@ -181,6 +184,9 @@ func verifyPinned(cs tls.ConnectionState, host string, pins []Fingerprint, now t
 		if (now.Before(c.NotBefore) || now.After(c.NotAfter)) && verify(leaf.NotBefore.Add(time.Second)) == nil {
 			return &ClockSkewError{Now: now, NotBefore: c.NotBefore, NotAfter: c.NotAfter}
 		}
+	}
+	if unknown := (x509.UnknownAuthorityError{}); errors.As(err, &unknown) {
+		return fmt.Errorf("%w: it stands in the chain, but did not sign the certificate", ErrWrongCA)
 	}
 	return fmt.Errorf("the control plane's certificate is not good for %s: %w", host, err)
 }
