@@ -180,8 +180,12 @@ func verifyPinned(cs tls.ConnectionState, host string, pins []Fingerprint, now t
 		return nil
 	}
 	// Right at a time when both are valid: then only the time is wrong.
+	both := leaf.NotBefore
+	if root.NotBefore.After(both) {
+		both = root.NotBefore
+	}
 	for _, c := range []*x509.Certificate{leaf, root} {
-		if (now.Before(c.NotBefore) || now.After(c.NotAfter)) && verify(leaf.NotBefore.Add(time.Second)) == nil {
+		if (now.Before(c.NotBefore) || now.After(c.NotAfter)) && verify(both.Add(time.Second)) == nil {
 			return &ClockSkewError{Now: now, NotBefore: c.NotBefore, NotAfter: c.NotAfter}
 		}
 	}
