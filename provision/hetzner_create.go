@@ -19,6 +19,9 @@ const (
 	// createTries is how often a create is sent in all when its answer is lost
 	// and no server is found.
 	createTries = 3
+	// nameTries is how often it is sent in all while the name is still held by
+	// a server that is being deleted: nothing comes of such a call.
+	nameTries = 6
 	// cleanUpTime is how long the removal of what a failed create made may take
 	// beyond the caller's context.
 	cleanUpTime = 30 * time.Second
@@ -227,8 +230,11 @@ func (h *Hetzner) place(ctx context.Context, req hzCreateServer, id identity, ma
 		}
 		// Not there, not there any more, or not there yet: after a pause, the
 		// name tells again.
-		wait := pauseBefore(try+1, 0, 0)
-		if try >= createTries || !fits(ctx, wait) || sleep(ctx, wait) != nil {
+		wait, tries := pauseBefore(try+1, 0, 0), createTries
+		if ok || taken {
+			tries = nameTries
+		}
+		if try >= tries || !fits(ctx, wait) || sleep(ctx, wait) != nil {
 			return hzServer{}, err
 		}
 	}

@@ -295,7 +295,7 @@ func TestHetznerErrorsHoldNoUserData(t *testing.T) {
 // and shows no server of it. That is no conflict for ever.
 func TestHetznerTakenNameThatNobodyHas(t *testing.T) {
 	hetznerTest(t, func(t *testing.T, f *fakeHetzner, h *provision.Hetzner) {
-		f.fault("POST /servers", slices.Repeat([]fault{{status: 409, code: "uniqueness_error"}}, 3)...)
+		f.fault("POST /servers", slices.Repeat([]fault{{status: 409, code: "uniqueness_error"}}, 6)...)
 		_, _, err := h.CreateServer(t.Context(), nodeOpts("node-1"))
 		if !errors.Is(err, provision.ErrUnavailable) || !strings.Contains(err.Error(), "to be seen") {
 			t.Errorf("got %v", err)
