@@ -8,7 +8,7 @@ import "time"
 // Node is one fleet member.
 type Node struct {
 	ID           string            `json:"id" doc:"UUID of the node"`
-	Name         string            `json:"name"`
+	Name         string            `json:"name" doc:"unique among the nodes that are not deleted"`
 	Phase        string            `json:"phase" enum:"pending,creating,booting,joined,deleting,deleted,failed"`
 	Account      string            `json:"account,omitempty"`
 	Provider     string            `json:"provider,omitempty"`
@@ -53,11 +53,11 @@ type Facts struct {
 type CreateNode struct {
 	Name            string            `json:"name,omitempty" doc:"RFC 1123 label; a name is made up when empty"`
 	Account         string            `json:"account" doc:"the account to create it with"`
-	Candidates      []Candidate       `json:"candidates" minItems:"1" doc:"tried in order while there is no capacity"`
+	Candidates      []Candidate       `json:"candidates" minItems:"1" doc:"tried in order while there is no capacity" nullable:"false"`
 	Labels          map[string]string `json:"labels,omitempty"`
 	AllowSSHInbound bool              `json:"allow_ssh_inbound,omitempty"`
-	SSHKeys         []string          `json:"ssh_keys,omitempty"`
-	SSHSourceCIDRs  []string          `json:"ssh_source_cidrs,omitempty"`
+	SSHKeys         []string          `json:"ssh_keys,omitempty" nullable:"false"`
+	SSHSourceCIDRs  []string          `json:"ssh_source_cidrs,omitempty" nullable:"false"`
 	Image           string            `json:"image,omitempty"`
 	Architecture    string            `json:"architecture,omitempty" enum:"x86,arm"`
 	DiskGB          int               `json:"disk_gb,omitempty"`
@@ -80,19 +80,19 @@ type Plan struct {
 	Size         string   `json:"size"`
 	PriceMonthly string   `json:"price_monthly,omitempty"`
 	Currency     string   `json:"currency,omitempty"`
-	Makes        []string `json:"makes" doc:"what would be made, a line each"`
+	Makes        []string `json:"makes" doc:"what would be made, a line each" nullable:"false"`
 	UserDataSize int      `json:"user_data_bytes"`
 }
 
 // Event is one line of a node's timeline.
 type Event struct {
-	Seq     int64     `json:"seq"`
+	Seq     int64     `json:"seq" doc:"rises over all nodes, in commit order"`
 	NodeID  string    `json:"node_id"`
 	Node    string    `json:"node"`
 	At      time.Time `json:"at"`
-	Type    string    `json:"type"`
-	Phase   string    `json:"phase"`
-	Message string    `json:"message"`
+	Type    string    `json:"type" doc:"what happened: requested, create-sent, server-made, joined, failed, delete-asked, server-gone and so on"`
+	Phase   string    `json:"phase" doc:"the node's phase after it"`
+	Message string    `json:"message" doc:"for people"`
 }
 
 // AddAccount registers a credential under a name.
@@ -108,11 +108,11 @@ type AddAccount struct {
 type Account struct {
 	Name       string     `json:"name"`
 	Provider   string     `json:"provider"`
-	Source     string     `json:"source"`
+	Source     string     `json:"source" enum:"stored,env"`
 	Endpoint   string     `json:"endpoint,omitempty"`
 	CreatedAt  time.Time  `json:"created_at"`
-	ObservedAt *time.Time `json:"observed_at,omitempty"`
-	LastError  string     `json:"last_error,omitempty"`
+	ObservedAt *time.Time `json:"observed_at,omitempty" doc:"when its servers were last listed"`
+	LastError  string     `json:"last_error,omitempty" doc:"the last failure of a listing; empty after one that worked"`
 }
 
 // Region is one place where an account can create servers.
@@ -129,9 +129,9 @@ type Size struct {
 	MemoryMB         int        `json:"memory_mb"`
 	DiskGB           int        `json:"disk_gb,omitempty"`
 	Architecture     string     `json:"architecture,omitempty"`
-	PriceMonthly     string     `json:"price_monthly,omitempty"`
-	Currency         string     `json:"currency,omitempty"`
-	UnavailableAfter *time.Time `json:"unavailable_after,omitempty"`
+	PriceMonthly     string     `json:"price_monthly,omitempty" doc:"the provider's list price, a decimal number; absent when not known"`
+	Currency         string     `json:"currency,omitempty" doc:"ISO 4217"`
+	UnavailableAfter *time.Time `json:"unavailable_after,omitempty" doc:"when the provider stops selling it there; absent when no end is announced"`
 }
 
 // JoinTicket is what a machine needs to join that Slipway did not make. The
@@ -149,12 +149,10 @@ type JoinTicket struct {
 // AuditReport compares an account with the records.
 type AuditReport struct {
 	At       time.Time `json:"at"`
-	Accounts []string  `json:"accounts"`
-	Findings []Finding `json:"findings"`
-	// Complete is false when an account could not be read: nothing is known
-	// of what it holds.
-	Complete bool     `json:"complete"`
-	Errors   []string `json:"errors,omitempty"`
+	Accounts []string  `json:"accounts" nullable:"false"`
+	Findings []Finding `json:"findings" nullable:"false"`
+	Complete bool     `json:"complete" doc:"false when an account could not be read: nothing is known of what it holds"`
+	Errors   []string `json:"errors,omitempty" nullable:"false"`
 }
 
 // Finding is one thing that is not as the records have it.
@@ -191,5 +189,5 @@ type Problem struct {
 	Hint       string   `json:"hint,omitempty"`
 	Provider   string   `json:"provider,omitempty"`
 	RequestID  string   `json:"request_id,omitempty" doc:"the provider's id of the call that failed"`
-	LeftBehind []string `json:"left_behind,omitempty" doc:"what may still exist at the provider"`
+	LeftBehind []string `json:"left_behind,omitempty" doc:"what may still exist at the provider" nullable:"false"`
 }

@@ -12,7 +12,7 @@ import (
 )
 
 type auditInput struct {
-	Account []string `query:"account" doc:"these accounts only, separated by commas; all when absent"`
+	Account []string `query:"account" doc:"these accounts only, separated by commas; all when absent" nullable:"false"`
 }
 
 func (s *service) registerAudit() {

@@ -28,8 +28,8 @@ type createOutput struct {
 
 type listInput struct {
 	Account string   `query:"account" doc:"of this account only"`
-	Phase   []string `query:"phase" doc:"in one of these phases, separated by commas" enum:"pending,creating,booting,joined,deleting,deleted,failed"`
-	Label   []string `query:"label" doc:"with all of these labels, as key=value, separated by commas"`
+	Phase   []string `query:"phase" doc:"in one of these phases, separated by commas" nullable:"false" enum:"pending,creating,booting,joined,deleting,deleted,failed"`
+	Label   []string `query:"label" doc:"with all of these labels, as key=value, separated by commas" nullable:"false"`
 	Deleted bool     `query:"deleted" doc:"those that are deleted too"`
 }
 

@@ -186,7 +186,7 @@ func (a *app) sizesCommand() *cobra.Command {
 			return a.runSizes(cmd.Context(), f, s, region)
 		},
 	}
-	c.Flags().StringVar(&region, "region", "", "the region; `slipway regions` lists them")
+	c.Flags().StringVar(&region, "region", "", "the region; 'slipway regions' lists them")
 	c.Flags().IntVar(&s.cpu, "min-cpu", 0, "only sizes with this many CPUs at least")
 	c.Flags().StringVar(&s.memory, "min-memory", "", "only sizes with this much memory at least, in GB, or as 512MB")
 	c.Flags().StringVar(&s.arch, "arch", "", "only sizes of this architecture: x86 or arm")

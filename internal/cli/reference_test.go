@@ -124,6 +124,9 @@ func TestHelp(t *testing.T) {
 			if f.Usage == "" || strings.HasSuffix(f.Usage, ".") {
 				t.Errorf("%s --%s: help is %q", c.CommandPath(), f.Name, f.Usage)
 			}
+			if name, _ := pflag.UnquoteUsage(f); strings.Contains(name, " ") {
+				t.Errorf("%s --%s: its value is called %q", c.CommandPath(), f.Name, name)
+			}
 			for _, word := range []string{"token", "credential", "secret", "password", "key"} {
 				if strings.Contains(f.Name, word) && !strings.HasSuffix(f.Name, "-file") && f.Name != "ssh-key" {
 					t.Errorf("%s --%s would show a secret in process lists", c.CommandPath(), f.Name)

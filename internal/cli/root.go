@@ -21,6 +21,8 @@ type app struct {
 	// parsed tells that the command line was understood: an error that comes
 	// before is one of usage.
 	parsed bool
+	// connected is the client of this run, once asked for.
+	connected *client.Client
 }
 
 func newApp(f Factory) *app {
@@ -50,7 +52,24 @@ func newApp(f Factory) *app {
 			return client.New(o)
 		}
 	}
-	return &app{Factory: f}
+	a := &app{Factory: f}
+	connect := f.Client
+	a.Client = func() (*client.Client, error) {
+		if a.connected != nil {
+			return a.connected, nil
+		}
+		c, err := connect()
+		a.connected = c
+		return c, err
+	}
+	return a
+}
+
+// close ends what the run opened.
+func (a *app) close() {
+	if a.connected != nil {
+		a.connected.Close()
+	}
 }
 
 // New returns the whole command, for Main and for the reference pages.
@@ -60,6 +79,7 @@ func New(f Factory) *cobra.Command { return newApp(f).root() }
 // exit code. What failed is told on standard error.
 func Main(ctx context.Context, args []string, f Factory) int {
 	a := newApp(f)
+	defer a.close()
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

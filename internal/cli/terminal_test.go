@@ -157,26 +157,28 @@ func TestHostileText(t *testing.T) {
 // empty unless something fails, and standard output is one document.
 func TestMachineOutputIsSilent(t *testing.T) {
 	for _, format := range []string{"json", "yaml", "name"} {
-		w := newWorld(t)
-		w.terminal("")
-		for _, args := range [][]string{
-			{"node", "create", "web-1", "--region", "fsn1", "--size", "cx23"}, {"node", "list"}, {"node", "get", "web-1"}, {"node", "wait", "web-1"},
-			{"node", "events", "web-1"}, {"node", "create", "x", "--region", "fsn1", "--size", "cx23", "--dry-run"}, {"account", "list"}, {"account", "check", "prod"},
-			{"regions", "--account", "prod"}, {"sizes", "--account", "prod", "--region", "fsn1"}, {"audit"}, {"token", "t-1"}, {"version"}, {"sim", "env"},
-			{"node", "delete", "web-1", "--yes"}, {"node", "delete", "-l", "no=ne", "--yes"},
-		} {
-			if code := w.run(append(args, "-o", format)...); code != 0 {
-				t.Errorf("%v: exit code %d: %s", args, code, w.err)
+		t.Run(format, func(t *testing.T) {
+			w := newWorld(t)
+			w.terminal("")
+			for _, args := range [][]string{
+				{"node", "create", "web-1", "--region", "fsn1", "--size", "cx23"}, {"node", "list"}, {"node", "get", "web-1"}, {"node", "wait", "web-1"},
+				{"node", "events", "web-1"}, {"node", "create", "x", "--region", "fsn1", "--size", "cx23", "--dry-run"}, {"account", "list"}, {"account", "check", "prod"},
+				{"regions", "--account", "prod"}, {"sizes", "--account", "prod", "--region", "fsn1"}, {"audit"}, {"token", "t-1"}, {"version"}, {"sim", "env"},
+				{"node", "delete", "web-1", "--yes"}, {"node", "delete", "-l", "no=ne", "--yes"},
+			} {
+				if code := w.run(append(args, "-o", format)...); code != 0 {
+					t.Errorf("%v: exit code %d: %s", args, code, w.err)
+				}
+				if w.err.String() != "" {
+					t.Errorf("%v -o %s says %q", args, format, w.err)
+				}
+				if strings.Contains(w.out.String(), "\x1b") {
+					t.Errorf("%v -o %s paints", args, format)
+				}
+				if format == "json" && !strings.HasPrefix(w.out.String(), "[") && !strings.HasPrefix(w.out.String(), "{") {
+					t.Errorf("%v -o json prints %q", args, w.out)
+				}
 			}
-			if w.err.String() != "" {
-				t.Errorf("%v -o %s says %q", args, format, w.err)
-			}
-			if strings.Contains(w.out.String(), "\x1b") {
-				t.Errorf("%v -o %s paints", args, format)
-			}
-			if format == "json" && !strings.HasPrefix(w.out.String(), "[") && !strings.HasPrefix(w.out.String(), "{") {
-				t.Errorf("%v -o json prints %q", args, w.out)
-			}
-		}
+		})
 	}
 }

@@ -101,7 +101,7 @@ output holds it: treat it as a secret until the machine has joined.`,
 		RunE: func(*cobra.Command, []string) error { return a.runCloudInit(o) },
 	}
 	f := c.Flags()
-	f.StringVar(&o.ticket, "ticket", "", "a `file` with what `slipway token -o json` printed; - is standard input")
+	f.StringVar(&o.ticket, "ticket", "", "a `file` with what 'slipway token -o json' printed; - is standard input")
 	f.StringVar(&o.token, "token-file", "", "a `file` that holds the join token; - is standard input")
 	f.StringVar(&o.p.NodeName, "name", "", "the node's name")
 	f.StringVar(&o.p.ControlPlaneAddr, "address", "", "the control plane's address for nodes, as host:port")
