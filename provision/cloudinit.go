@@ -87,6 +87,9 @@ var cloudInitTemplates = template.Must(template.New("").Option("missingkey=error
 // #cloud-config, read alike by YAML 1.1 and 1.2. It holds the token: treat it
 // as a secret until the node has joined.
 func RenderCloudInit(p CloudInitParams) (string, error) {
+	if err := p.checkToken(); err != nil {
+		return "", err
+	}
 	p = p.withDefaults()
 	if err := p.validate(); err != nil {
 		return "", err

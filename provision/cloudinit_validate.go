@@ -32,9 +32,11 @@ const (
 	imageHost = `(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?`
 	imagePart = `[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*`
 
-	maxAddrLength  = 512
-	maxImageLength = 512
-	maxURLLength   = 1024
+	// In bytes, so that all of the longest together fit. A host name has up to
+	// 253, an image's name 255, its tag 128, its digest 71.
+	maxAddrLength  = 320
+	maxImageLength = 456
+	maxURLLength   = 512
 )
 
 // reservedShortNames own directories in /etc and /var/lib on every node.
@@ -50,16 +52,38 @@ func badParam(field, format string, args ...any) error {
 	return &paramError{field, fmt.Sprintf(format, args...)}
 }
 
-// validate checks parameters whose defaults are filled in.
-func (p CloudInitParams) validate() error {
-	// The token first: after it, every other value can be shown in errors.
+// checkToken comes first: after it, every other value can be shown in errors,
+// in lower case too, as checkHostName does.
+func (p CloudInitParams) checkToken() error {
 	if !tokenPattern.MatchString(p.JoinToken) {
 		return badParam("JoinToken", "it has %d bytes; wanted are 16 to 512 of A-Z a-z 0-9 . _ ~ -", len(p.JoinToken))
 	}
-	fields := []struct {
-		name, value string
-		check       func(string) error
-	}{
+	for _, f := range p.textFields() {
+		if strings.Contains(strings.ToLower(f.value), strings.ToLower(p.JoinToken)) {
+			return badParam(f.name, "it contains the join token, which must be nowhere but in JoinToken")
+		}
+	}
+	return nil
+}
+
+// validate checks parameters whose defaults are filled in.
+func (p CloudInitParams) validate() error {
+	for _, f := range p.textFields() {
+		if err := f.check(f.value); err != nil {
+			return badParam(f.name, "%v", err)
+		}
+	}
+	return nil
+}
+
+type textField struct {
+	name, value string
+	check       func(string) error
+}
+
+// textFields are all but the token.
+func (p CloudInitParams) textFields() []textField {
+	return []textField{
 		{"ControlPlaneAddr", p.ControlPlaneAddr, checkControlPlaneAddr},
 		{"CAFingerprint", p.CAFingerprint, checkFingerprint},
 		{"NodeName", p.NodeName, checkHostName},
@@ -68,15 +92,6 @@ func (p CloudInitParams) validate() error {
 		{"DockerInstallURL", p.DockerInstallURL, checkInstallURL},
 		{"ShortName", p.ShortName, checkNodeShortName},
 	}
-	for _, f := range fields {
-		if strings.Contains(strings.ToLower(f.value), strings.ToLower(p.JoinToken)) {
-			return badParam(f.name, "it contains the join token, which must be nowhere but in JoinToken")
-		}
-		if err := f.check(f.value); err != nil {
-			return badParam(f.name, "%v", err)
-		}
-	}
-	return nil
 }
 
 func checkFingerprint(s string) error {

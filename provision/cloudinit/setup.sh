@@ -107,12 +107,11 @@ block() {
 }
 
 block_metadata() {
-  ok=0
-  block iptables 169.254.169.254 && block iptables 168.63.129.16 || ok=1
-  # Without IPv6 there is nothing to keep away.
-  [ ! -e /proc/net/if_inet6 ] || { block ip6tables fd00:ec2::254 && block ip6tables fd20:ce::254; } || ok=1
-  [ "$ok" = 0 ] && say 'metadata: ok, kept from containers' || say 'metadata: failed, containers can read it'
-  return "$ok"
+  block iptables 169.254.169.254 && block iptables 168.63.129.16 &&
+    if [ -e /proc/net/if_inet6 ]; then
+      block ip6tables fd00:ec2::254 && block ip6tables fd20:ce::254
+    fi || { say 'metadata: failed, containers can read it'; return 1; }
+  say 'metadata: ok, kept from containers'
 }
 
 case ${1-} in
