@@ -3,12 +3,14 @@ package enroll_test
 import (
 	"bytes"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/pem"
 	"io"
 	"log"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -152,4 +154,24 @@ func (p *plane) join(t *testing.T, nodeID string) *enroll.Identity {
 		t.Fatal(err)
 	}
 	return id
+}
+
+// serveTo returns what a handler answers.
+func serveTo(h http.Handler, r *http.Request) []byte {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Body.Bytes()
+}
+
+// identityOf makes a node's identity of any certificate.
+func identityOf(t *testing.T, c *tls.Certificate) *enroll.Identity {
+	t.Helper()
+	key, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &enroll.Identity{
+		NodeID: "n", CertificatePEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]}),
+		KeyPEM: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+	}
 }
