@@ -106,12 +106,16 @@ block() {
   "$tool" -w 10 -C "$@" 2>/dev/null || "$tool" -w 10 -I "$@"
 }
 
+block_all() {
+  block iptables 169.254.169.254 && block iptables 168.63.129.16 || return
+  [ -e /proc/net/if_inet6 ] || return 0 # nothing to keep away
+  block ip6tables fd00:ec2::254 && block ip6tables fd20:ce::254
+}
+
 block_metadata() {
-  block iptables 169.254.169.254 && block iptables 168.63.129.16 &&
-    if [ -e /proc/net/if_inet6 ]; then
-      block ip6tables fd00:ec2::254 && block ip6tables fd20:ce::254
-    fi || { say 'metadata: failed, containers can read it'; return 1; }
-  say 'metadata: ok, kept from containers'
+  block_all && { say 'metadata: ok, kept from containers'; return; }
+  say 'metadata: failed, containers can read it'
+  return 1
 }
 
 case ${1-} in
