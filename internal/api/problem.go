@@ -60,14 +60,21 @@ var classes = []struct {
 }
 
 // ProblemOf returns the problem that err is told as. The text of an error
-// without a class is not told: it may speak of the inside.
+// without a class is not told, since it may speak of the inside; that of a
+// *fleet.Error always is, since it was written for people.
 func ProblemOf(err error) client.Problem {
 	p := client.Problem{Class: classOf(err), Detail: err.Error()}
 	var fe *fleet.Error
-	if errors.As(err, &fe) {
-		p.Hint = fe.Hint
-		if fe.Message != "" {
-			p.Detail = fe.Message
+	told := errors.As(err, &fe) && fe.Message != ""
+	if told {
+		p.Detail, p.Hint = fe.Message, fe.Hint
+	}
+	// What opens a provider for the fleet may have its own words for people.
+	var ce *client.Error
+	if errors.As(err, &ce) {
+		p.Provider, p.RequestID, p.LeftBehind = ce.Provider, ce.RequestID, ce.LeftBehind
+		if p.Hint == "" {
+			p.Hint = ce.Hint
 		}
 	}
 	var pe *provision.ProviderError
@@ -83,7 +90,7 @@ func ProblemOf(err error) client.Problem {
 			p.LeftBehind = append(p.LeftBehind, describeResource(r))
 		}
 	}
-	if p.Class == client.ClassInternal {
+	if p.Class == client.ClassInternal && !told {
 		p.Detail = "the control plane met an error that it has no name for; its log says more"
 	}
 	p.Title, p.Status = titleOf[p.Class], statusOf[p.Class]
@@ -92,10 +99,11 @@ func ProblemOf(err error) client.Problem {
 
 func classOf(err error) string {
 	var fe *fleet.Error
-	if errors.As(err, &fe) {
-		if _, ok := statusOf[fe.Class]; ok {
-			return fe.Class
-		}
+	if errors.As(err, &fe) && fe.Class != client.ClassInternal && statusOf[fe.Class] != 0 {
+		return fe.Class
+	}
+	if class := client.ClassOf(err); statusOf[class] != 0 {
+		return class
 	}
 	for _, c := range classes {
 		if errors.Is(err, c.err) {

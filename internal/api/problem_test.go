@@ -48,7 +48,13 @@ func TestProblemOf(t *testing.T) {
 			client.Problem{Provider: "hetzner", RequestID: "req-1", Hint: "try nbg1", LeftBehind: []string{"public-ip 7 (web-1) in fsn1"}}},
 		{"unknown", errors.New("the database is at /var/secret"), "internal", 500,
 			client.Problem{Detail: "the control plane met an error that it has no name for; its log says more"}},
-		{"unknown class of fleet", &fleet.Error{Class: "strange", Message: "secret inside"}, "internal", 500,
+		{"fleet's own words", &fleet.Error{Class: "internal", Message: "account prod: strange", Err: errors.New("inside")}, "internal", 500,
+			client.Problem{Detail: "account prod: strange"}},
+		{"class that is not known", &fleet.Error{Class: "strange", Message: "it is strange"}, "internal", 500, client.Problem{Detail: "it is strange"}},
+		{"no credential in the environment", &fleet.Error{Class: "internal", Message: "account prod: HCLOUD_TOKEN is not set",
+			Err: &client.Error{Class: "unauthorized", Message: "HCLOUD_TOKEN is not set", Hint: "set it", Provider: "hetzner"}}, "unauthorized", 424,
+			client.Problem{Detail: "account prod: HCLOUD_TOKEN is not set", Hint: "set it", Provider: "hetzner"}},
+		{"the client's own class", &client.Error{Class: "unreachable", Message: "x"}, "internal", 500,
 			client.Problem{Detail: "the control plane met an error that it has no name for; its log says more"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -46,7 +46,7 @@ func TestExitCodes(t *testing.T) {
 		{"no credential", []string{"regions", "--provider", "hetzner"}, nil, cli.ExitCredentials, "HCLOUD_TOKEN"},
 		{"capacity", create("full-1"), nil, cli.ExitNoCapacity, "left behind: nothing"},
 		{"quota", create("quota-1"), nil, cli.ExitNoCapacity, ""},
-		{"quota at once", create("web-1"), fails("CreateNode", provision.ErrQuota), cli.ExitNoCapacity, ""},
+		{"quota at once", create("web-1"), fails("CreateNode", provision.ErrQuota), cli.ExitNoCapacity, "left behind: nothing"},
 		{"timeout", create("stuck-1", "--timeout", "5m"), func(w *world) {
 			w.factory.Clock = clock{now: w.factory.Clock.Now(), fires: map[time.Duration]bool{5 * time.Minute: true}}
 		}, cli.ExitTimeout, "goes on"},

@@ -100,7 +100,10 @@ func (a *app) runCreate(ctx context.Context, o *createOptions) error {
 	}
 	nodes, err := a.ask(ctx, api, requests)
 	if len(nodes) == 0 {
-		return a.explainCreate(ctx, api, o.in, err)
+		if client.ClassOf(err) == client.ClassUnreachable {
+			return err // whether it was noted is not known
+		}
+		return aboutMachines(a.explainCreate(ctx, api, o.in, err))
 	}
 	if o.noWait || !o.wait {
 		if err == nil && !a.machine() {
