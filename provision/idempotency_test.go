@@ -82,8 +82,13 @@ func TestOrderIsNotInTheHash(t *testing.T) {
 
 func TestUsedKeys(t *testing.T) {
 	u := usedKeys{limit: 3}
-	if u.use("k", "one") || u.use("k", "one") || !u.use("k", "two") {
-		t.Error("a key used with another name is not noticed, or one with the same is")
+	for i, c := range []struct {
+		name  string
+		other bool
+	}{{"one", false}, {"one", false}, {"two", true}, {"two", true}, {"one", false}} {
+		if got := u.use("k", c.name); got != c.other {
+			t.Errorf("use %d, of name %s: %v, want %v", i, c.name, got, c.other)
+		}
 	}
 	for i := range 10 {
 		u.use(fmt.Sprint(i), "n")
