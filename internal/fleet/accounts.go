@@ -194,7 +194,7 @@ func (f *Fleet) Sizes(ctx context.Context, account, region string) ([]provision.
 	if err != nil {
 		return nil, cloudError(account, err)
 	}
-	if err := addPrices(ctx, cloud, region, sizes); err != nil {
+	if err := AddPrices(ctx, cloud, region, sizes); err != nil {
 		f.log.WarnContext(ctx, "no prices", "account", account, "region", region, "error", err)
 	}
 	f.mu.Lock()
@@ -203,9 +203,9 @@ func (f *Fleet) Sizes(ctx context.Context, account, region string) ([]provision.
 	return sizes, nil
 }
 
-// addPrices fills in the prices that a provider publishes apart from its
+// AddPrices fills in the prices that a provider publishes apart from its
 // sizes. A price that cannot be had stays empty.
-func addPrices(ctx context.Context, cloud provision.Provisioner, region string, sizes []provision.Size) error {
+func AddPrices(ctx context.Context, cloud provision.Provisioner, region string, sizes []provision.Size) error {
 	pricer, ok := cloud.(provision.Pricer)
 	if !ok {
 		return nil

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/slipway-dev/slipway/client"
+	"github.com/slipway-dev/slipway/cloudsim"
+	"github.com/slipway-dev/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/internal/fleet"
+	"github.com/slipway-dev/slipway/internal/store"
+)
+
+const (
+	// demoSpeed makes a boot of 40 simulated seconds take two real ones.
+	demoSpeed = 20
+	// demoLimit is how long a demo may take before it gives up.
+	demoLimit = 60 * time.Second
+)
+
+// demo runs a control plane and a simulated cloud in this process, on loopback
+// ports of their own, and drives them with the same commands that a person
+// would type.
+func demo(ctx context.Context, o cli.DemoOptions) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, demoLimit)
+	defer cancel()
+	d := &demonstration{o: o, start: time.Now()}
+	if err := d.prepare(ctx); err != nil {
+		return errors.Join(err, d.close())
+	}
+	running, stop := context.WithCancel(ctx)
+	g, running := errgroup.WithContext(running)
+	g.Go(func() error { return serveHTTP(running, d.simListener, nil, d.sim.Handler(), o.Logger) })
+	g.Go(func() error { return d.plane.run(running) })
+	err = d.show(running)
+	stop()
+	return errors.Join(err, g.Wait(), d.close())
+}
+
+type demonstration struct {
+	o           cli.DemoOptions
+	start       time.Time
+	dir         string
+	temp        bool
+	sim         *cloudsim.Sim
+	simListener net.Listener
+	plane       *controlPlane
+}
+
+func (d *demonstration) prepare(ctx context.Context) (err error) {
+	if d.dir = d.o.DataDir; d.dir == "" {
+		if d.dir, err = os.MkdirTemp("", "slipway-demo-"); err != nil {
+			return err
+		}
+		d.temp = true
+	}
+	speed := d.o.Speed
+	if speed == 0 {
+		speed = demoSpeed
+	}
+	if d.sim, err = cloudsim.New(cloudsim.Options{
+		Seed: d.o.Seed, Speed: speed, GuestDir: filepath.Join(d.dir, "guests"),
+		RunContainer: guestAgent(d.o.Logger), Logger: d.o.Logger,
+	}); err != nil {
+		return err
+	}
+	var lc net.ListenConfig
+	if d.simListener, err = lc.Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
+		return err
+	}
+	d.plane, err = openControlPlane(ctx, cli.ServeOptions{
+		IO: d.o.IO, Logger: d.o.Logger, DataDir: filepath.Join(d.dir, "data"), Listen: "127.0.0.1:0", APIListen: "127.0.0.1:0",
+	}, planeTuning{
+		// Only waiting is cut short: what is done, and in what order, is the same.
+		timing:    fleet.Timing{ObserveFast: 500 * time.Millisecond, RetryBase: 200 * time.Millisecond},
+		alarms:    store.RunOptions{Poll: 50 * time.Millisecond},
+		heartbeat: time.Second,
+	})
+	return err
+}
+
+func (d *demonstration) close() error {
+	var errs []error
+	if d.sim != nil {
+		errs = append(errs, d.sim.Close())
+	}
+	if d.temp {
+		errs = append(errs, os.RemoveAll(d.dir))
+	}
+	return errors.Join(errs...)
+}
+
+// getenv is what the demo's commands take for their environment: this
+// control plane, and the simulated cloud's variables.
+func (d *demonstration) getenv() func(string) string {
+	env := map[string]string{client.EnvDataDir: filepath.Join(d.dir, "data"), "HOME": d.dir}
+	for _, v := range cloudsim.Env("http://" + d.simListener.Addr().String()) {
+		env[v.Name] = v.Value
+	}
+	return func(key string) string {
+		if v, ok := env[key]; ok {
+			return v
+		}
+		switch key {
+		case "TERM", "NO_COLOR", "CLICOLOR_FORCE", "LANG", "LC_ALL":
+			return os.Getenv(key) // how to print, and nothing else
+		}
+		return ""
+	}
+}
+
+// show types the commands, and counts what is left at the end.
+func (d *demonstration) show(ctx context.Context) error {
+	d.say("A control plane and a simulated cloud run in this process. Every command below is one that you can type yourself.")
+	var names []string
+	for i := range d.o.Nodes {
+		names = append(names, fmt.Sprintf("demo-%d", i+1))
+	}
+	create := []string{"node", "create", "demo", "--account", "cloud", "--region", "fsn1", "--size", "cx23"}
+	if d.o.Nodes > 1 {
+		create = append(create, "--count", strconv.Itoa(d.o.Nodes))
+	} else {
+		names = []string{"demo"}
+	}
+	remove := append(append([]string{"node", "delete"}, names...), "--yes")
+	for _, args := range [][]string{
+		{"account", "add", "cloud", "--provider", "hetzner"},
+		{"sizes", "--account", "cloud", "--region", "fsn1", "--arch", "arm"},
+		create,
+		{"node", "list"},
+		remove,
+		{"audit"},
+	} {
+		if err := d.command(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return d.ledger()
+}
+
+func (d *demonstration) command(ctx context.Context, args ...string) error {
+	line := "slipway"
+	for _, a := range args {
+		line += " " + a
+	}
+	d.say("\n$ %s", line)
+	getenv := d.getenv()
+	f := factory()
+	f.IO, f.Getenv, f.Clouds = d.o.IO, getenv, directClouds{getenv: getenv}
+	if code := cli.Main(ctx, args, f); code != 0 {
+		return fmt.Errorf("%s ended with code %d", line, code)
+	}
+	return nil
+}
+
+func (d *demonstration) ledger() error {
+	sum := d.sim.LedgerSummary()
+	requests := 0
+	for _, r := range d.sim.Requests() {
+		if r.Method != http.MethodGet {
+			requests++
+		}
+	}
+	d.say("\nThe cloud's own ledger: %d billable things made, %d left. %d requests in all, %d of them changed something. %.1f s.",
+		sum.Made, sum.Left, len(d.sim.Requests()), requests, time.Since(d.start).Seconds())
+	if sum.Left > 0 {
+		for _, e := range d.sim.Ledger() {
+			if e.Left() {
+				d.say("  left: %s %s %s %s", e.Provider, e.Kind, e.ID, e.Name)
+			}
+		}
+		return fmt.Errorf("%d billable things are left", sum.Left)
+	}
+	return nil
+}
+
+func (d *demonstration) say(format string, args ...any) {
+	fmt.Fprintf(d.o.IO.Out, format+"\n", args...)
+}
