@@ -90,10 +90,7 @@ func (f *Fleet) intend(ctx context.Context, tx Tx, n *Node) error {
 	c := n.Spec.Candidates[n.Candidate]
 	n.Phase, n.Attempt, n.Tries = PhaseCreating, n.Attempt+1, 0
 	n.Region, n.Size = c.Region, c.Size
-	n.Boot = Boot{
-		Address: f.cfg.Advertise, CAFingerprint: f.cfg.CAFingerprint, ShortName: f.cfg.ShortName,
-		AgentImage: f.cfg.AgentImage, AgentVersion: f.cfg.AgentVersion,
-	}
+	n.Boot = f.boot()
 	n.IdempotencyKey = idempotencyKey(*n)
 	// The token of an attempt that is over must not let anybody in.
 	if _, err := tx.KillTokens(ctx, n.ID); err != nil {

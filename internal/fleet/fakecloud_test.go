@@ -21,6 +21,7 @@ type fakeServer struct {
 	provision.Server
 	key      string // idempotency key
 	userData string
+	knownAt  time.Time // when calls begin to know it by its id
 	listedAt time.Time // when lists begin to show it
 	goneAt   time.Time // when it is gone; zero while nobody deleted it
 	broken   bool
@@ -141,7 +142,7 @@ func (c *fakeCloud) make(o provision.CreateOpts) (*fakeServer, error) {
 	c.nextID++
 	labels := maps.Clone(o.Labels)
 	labels["managed-by"], labels["slipway-fleet"] = "slipway", fleetID
-	s := &fakeServer{key: o.IdempotencyKey, userData: o.UserData, listedAt: c.now().Add(c.listLag)}
+	s := &fakeServer{key: o.IdempotencyKey, userData: o.UserData, knownAt: c.now().Add(c.listLag), listedAt: c.now().Add(c.listLag)}
 	s.Server = provision.Server{
 		ID: strconv.Itoa(c.nextID), Name: o.Name, IPAddr: fmt.Sprintf("198.51.100.%d", c.nextID%250), Region: o.Region, Size: o.Size,
 		CreatedAt: c.now(), Labels: labels,
@@ -176,7 +177,7 @@ func (c *fakeCloud) GetServer(_ context.Context, id string) (provision.ServerSta
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.find(id)
-	if s == nil || c.now().Before(s.listedAt) {
+	if s == nil || c.now().Before(s.knownAt) {
 		return "", "", cloudErr(provision.ErrNotFound, "get server", "no such server")
 	}
 	return c.status(s), s.IPAddr, nil
@@ -191,7 +192,7 @@ func (c *fakeCloud) DeleteServer(_ context.Context, id string) error {
 	}
 	// A provider whose lists lag does not know its newest servers: a delete
 	// of one is a success that does nothing.
-	if s := c.find(id); s != nil && (f.err == nil || f.effect) && !c.now().Before(s.listedAt) && s.goneAt.IsZero() {
+	if s := c.find(id); s != nil && (f.err == nil || f.effect) && !c.now().Before(s.knownAt) && s.goneAt.IsZero() {
 		s.goneAt = c.now().Add(c.dying)
 	}
 	c.mu.Unlock()

@@ -36,6 +36,9 @@ type Config struct {
 	// provision.CloudInitParams.
 	AgentImage   string
 	AgentVersion string
+	// DockerInstallURL is for mirrors and closed networks; see
+	// provision.CloudInitParams.
+	DockerInstallURL string
 	// RenderUserData renders the user-data of a node. Default:
 	// provision.RenderCloudInit.
 	RenderUserData func(p UserData) (string, error)
@@ -181,6 +184,15 @@ func (t Timing) withDefaults() (Timing, error) {
 		return t, errors.New("fleet: CreateWindow must be longer than CallTimeout")
 	}
 	return t, nil
+}
+
+// boot is what user-data is rendered from by the settings of now.
+func (f *Fleet) boot() Boot {
+	c := f.cfg
+	return Boot{
+		Address: c.Advertise, CAFingerprint: c.CAFingerprint, ShortName: c.ShortName,
+		AgentImage: c.AgentImage, AgentVersion: c.AgentVersion, DockerInstallURL: c.DockerInstallURL,
+	}
 }
 
 func (f *Fleet) now() time.Time { return f.cfg.Clock.Now().UTC().Truncate(time.Microsecond) }

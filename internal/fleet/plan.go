@@ -27,10 +27,7 @@ func (f *Fleet) PlanNode(ctx context.Context, spec NodeSpec) (Plan, error) {
 	}
 	n := f.newNode(spec)
 	n.Attempt, n.Region, n.Size = 1, c.Region, c.Size
-	n.Boot = Boot{
-		Address: f.cfg.Advertise, CAFingerprint: f.cfg.CAFingerprint, ShortName: f.cfg.ShortName,
-		AgentImage: f.cfg.AgentImage, AgentVersion: f.cfg.AgentVersion,
-	}
+	n.Boot = f.boot()
 	opts, err := f.createOpts(n)
 	if err != nil {
 		return Plan{}, invalidf("check --advertise and the node's name", "the user-data cannot be rendered: %v", err)
@@ -89,5 +86,6 @@ func renderUserData(u UserData) (string, error) {
 	return provision.RenderCloudInit(provision.CloudInitParams{
 		ControlPlaneAddr: u.Address, JoinToken: u.JoinToken, CAFingerprint: u.CAFingerprint, NodeName: u.NodeName,
 		AgentImage: u.AgentImage, AgentVersion: u.AgentVersion, MeshEnabled: u.MeshEnabled, ShortName: u.ShortName,
+		DockerInstallURL: u.DockerInstallURL,
 	})
 }

@@ -19,10 +19,7 @@ func (f *Fleet) Ticket(ctx context.Context, spec NodeSpec) (JoinTicket, error) {
 	}
 	n := f.newNode(spec)
 	n.Phase, n.Attempt = PhaseBooting, 1
-	n.Boot = Boot{
-		Address: f.cfg.Advertise, CAFingerprint: f.cfg.CAFingerprint, ShortName: f.cfg.ShortName,
-		AgentImage: f.cfg.AgentImage, AgentVersion: f.cfg.AgentVersion,
-	}
+	n.Boot = f.boot()
 	err := f.store.Update(ctx, func(tx Tx) error {
 		if err := tx.InsertNode(ctx, n); err != nil {
 			return nameError(n.Name, err)

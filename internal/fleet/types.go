@@ -106,6 +106,8 @@ type Boot struct {
 	AgentImage    string `json:"agent_image,omitempty"`
 	AgentVersion  string `json:"agent_version,omitempty"`
 	ShortName     string `json:"short_name,omitempty"`
+	// DockerInstallURL is where Docker's install script comes from.
+	DockerInstallURL string `json:"docker_install_url,omitempty"`
 }
 
 // Reason says why something failed, for people and for programs.

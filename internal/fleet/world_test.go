@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -74,8 +75,37 @@ func (s *crashingStore) Update(ctx context.Context, fn func(fleet.Tx) error) err
 	return err
 }
 
+// emptyDB is a database that was brought to its form once, for all tests.
+var emptyDB = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "fleet-test-*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	sealer, err := store.OpenSealer(filepath.Join(dir, "age.key"))
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, "slipway.db")
+	db, err := store.Open(context.Background(), store.Options{Path: path, Sealer: sealer})
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+})
+
 func openStore(tb tb, dir string, now func() time.Time) *store.Store {
 	tb.Helper()
+	empty, err := emptyDB()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "slipway.db"), empty, 0o600); err != nil {
+		tb.Fatal(err)
+	}
 	sealer, err := store.OpenSealer(filepath.Join(dir, "age.key"))
 	if err != nil {
 		tb.Fatal(err)
@@ -172,14 +202,30 @@ func (w *world) tick() int {
 	return n
 }
 
-// run lets time go by, second by second at most, for as long as d.
+// run lets time go by, alarm by alarm, for as long as d.
 func (w *world) run(d time.Duration) {
 	w.tb.Helper()
 	for end := w.clock.Now().Add(d); w.clock.Now().Before(end); {
 		w.tick()
-		w.clock.advance(min(time.Second, end.Sub(w.clock.Now())))
+		w.clock.advance(min(max(w.untilAlarm(), 100*time.Millisecond), 5*time.Second, end.Sub(w.clock.Now())))
 	}
 	w.tick()
+}
+
+// untilAlarm is how long it is until the next alarm; a day when none is set.
+func (w *world) untilAlarm() time.Duration {
+	w.tb.Helper()
+	alarms, err := w.db.Alarms(w.ctx)
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	next := w.clock.Now().Add(24 * time.Hour)
+	for _, at := range alarms {
+		if at.Before(next) {
+			next = at
+		}
+	}
+	return next.Sub(w.clock.Now())
 }
 
 // settle lets time go by from alarm to alarm until no node needs work.
@@ -198,20 +244,11 @@ func (w *world) settle() {
 		if len(open)+len(left) == 0 {
 			return
 		}
-		alarms, err := w.db.Alarms(w.ctx)
-		if err != nil {
-			w.tb.Fatal(err)
-		}
-		next := time.Time{}
-		for _, at := range alarms {
-			if next.IsZero() || at.Before(next) {
-				next = at
-			}
-		}
-		if next.IsZero() {
+		wait := w.untilAlarm()
+		if wait > 12*time.Hour {
 			w.tb.Fatalf("nodes need work and no alarm is set: %+v", open)
 		}
-		w.clock.advance(max(next.Sub(w.clock.Now()), 100*time.Millisecond))
+		w.clock.advance(max(wait, 100*time.Millisecond))
 	}
 	w.tb.Fatalf("does not settle:\n%s", w.story())
 }
@@ -270,4 +307,14 @@ func (w *world) types(ref string) []string {
 		res = append(res, e.Type)
 	}
 	return res
+}
+
+type stoppable struct {
+	ctx  context.Context
+	stop context.CancelFunc
+}
+
+func (w *world) stoppedContext() stoppable {
+	ctx, cancel := context.WithCancel(w.ctx)
+	return stoppable{ctx, cancel}
 }

@@ -113,7 +113,9 @@ func testAccounts(t *testing.T, s fleet.Store, _ func() time.Time) {
 	})
 	err := s.Update(t.Context(), func(tx fleet.Tx) error { return tx.InsertAccount(t.Context(), stored, "x") })
 	wantErr(t, err, fleet.ErrConflict)
-	update(t, s, func(tx fleet.Tx) error { return tx.SetAccountHealth(t.Context(), "a-env", "no way", base.Add(time.Hour)) })
+	update(t, s, func(tx fleet.Tx) error {
+		return tx.SetAccountHealth(t.Context(), "a-env", "no way", base.Add(time.Hour))
+	})
 	env.LastError, env.ObservedAt = "no way", base.Add(time.Hour)
 	all, err := s.Accounts(t.Context())
 	if err != nil {
