@@ -18,6 +18,8 @@ const (
 	labelParams = "params" // hash of the parameters of the create
 	labelRole   = "role"   // what a thing beside the servers is for, see the role constants
 	labelServer = "server" // id of the server that a thing serves
+	// When a thing was made, RFC 3339 in UTC, at providers that do not tell.
+	labelCreated = "created"
 )
 
 // The values of the role label.
@@ -26,6 +28,7 @@ const (
 	roleNoLogin   = "no-login"   // the shared key whose private half is gone
 	roleLogin     = "login"      // a key that was uploaded for somebody
 	roleSSH       = "ssh"        // the firewall of one server that lets SSH in
+	roleNetwork   = "network"    // the shared network of a region
 )
 
 var (
@@ -96,7 +99,7 @@ func (l labeller) check(labels map[string]string) error {
 
 func isReservedLabel(short, key string) bool {
 	suffix, ok := strings.CutPrefix(key, short+"-")
-	return key == managedBy || ok && slices.Contains([]string{labelKey, labelParams, labelRole, labelServer}, suffix)
+	return key == managedBy || ok && slices.Contains([]string{labelKey, labelParams, labelRole, labelServer, labelCreated}, suffix)
 }
 
 // checkLabel holds the rules of Hetzner, the narrowest of the providers that

@@ -153,6 +153,10 @@ type Server struct {
 	Size      string
 	CreatedAt time.Time
 	Labels    map[string]string
+	// Failure says why Status is ServerStatusError, where the provider tells:
+	// a *ProviderError with its class, such as ErrCapacity for a create that
+	// was accepted and given up later. Nil otherwise.
+	Failure error
 }
 
 // Resource is one thing at the provider that carries our labels.

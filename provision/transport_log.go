@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 )
 
@@ -12,11 +13,12 @@ func withLog(next step, logger *slog.Logger) step {
 	return func(ctx context.Context, c *call) (*answer, error) {
 		begin := time.Now()
 		ans, err := next(ctx, c)
+		path, _, _ := strings.Cut(c.path, "?") // links that are followed bring their query along
 		if !logger.Enabled(ctx, slog.LevelDebug) {
 			return ans, err
 		}
 		attrs := []slog.Attr{
-			slog.String("op", c.op), slog.String("method", c.method), slog.String("path", c.path),
+			slog.String("op", c.op), slog.String("method", c.method), slog.String("path", path),
 			slog.Duration("took", time.Since(begin).Round(time.Millisecond)),
 		}
 		var e *ProviderError
