@@ -90,13 +90,13 @@ func providers() []provider {
 			EndpointEnv:   "AWS_ENDPOINT_URL_EC2",
 			UserDataLimit: 16 << 10,
 		}},
-		{info: ProviderInfo{
+		{open: openAzure, info: ProviderInfo{
 			Name: "azure", Title: "Microsoft Azure",
-			Credential:      "JSON: tenant, client, subscription, resource group, and a client secret or federated_token_file",
+			Credential:      "JSON: tenant_id, client_id, subscription_id, client_secret or federated_token_file, optional resource_group and authority_host",
 			CredentialEnv:   []string{"AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_SUBSCRIPTION_ID", "AZURE_FEDERATED_TOKEN_FILE"},
 			EndpointEnv:     "AZURE_RESOURCE_MANAGER_ENDPOINT",
-			DefaultEndpoint: "https://management.azure.com",
-			UserDataLimit:   64 << 10,
+			DefaultEndpoint: azureEndpoint,
+			UserDataLimit:   azureUserDataLimit,
 		}},
 		{info: ProviderInfo{
 			Name: "gcp", Title: "Google Compute Engine",
