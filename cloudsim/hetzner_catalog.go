@@ -322,15 +322,21 @@ func (h hetzner) getPricing() error {
 		types = append(types, typePrice{z.id, z.name, h.serverType(z).Prices})
 	}
 	v4, v6 := ip{Type: "ipv4"}, ip{Type: "ipv6"}
+	floating := map[string][]any{}
 	for _, l := range hetznerLocations() {
+		floating["ipv4"] = append(floating["ipv4"], map[string]any{"location": l.Name, "price_monthly": hetznerPriceOf(3)})
+		floating["ipv6"] = append(floating["ipv6"], map[string]any{"location": l.Name, "price_monthly": hetznerPriceOf(1)})
 		v4.Prices = append(v4.Prices, ipPrice{l.Name, hetznerPriceOf(hetznerIPv4 / hoursAMonth), hetznerPriceOf(hetznerIPv4)})
 		v6.Prices = append(v6.Prices, ipPrice{l.Name, hetznerPriceOf(0), hetznerPriceOf(0)})
 	}
 	h.send(http.StatusOK, map[string]any{"pricing": map[string]any{
 		"currency": "EUR", "vat_rate": "19.000000",
-		"image":        map[string]any{"price_per_gb_month": hetznerPriceOf(0.011)},
-		"floating_ip":  map[string]any{"price_monthly": hetznerPriceOf(3)},
-		"floating_ips": []any{}, "primary_ips": []ip{v4, v6},
+		"image":       map[string]any{"price_per_gb_month": hetznerPriceOf(0.011)},
+		"floating_ip": map[string]any{"price_monthly": hetznerPriceOf(3)},
+		"floating_ips": []any{
+			map[string]any{"type": "ipv4", "prices": floating["ipv4"]}, map[string]any{"type": "ipv6", "prices": floating["ipv6"]},
+		},
+		"primary_ips":   []ip{v4, v6},
 		"traffic":       map[string]any{"price_per_tb": hetznerPriceOf(0)},
 		"server_backup": map[string]any{"percentage": "20.000000"},
 		"server_types":  types, "load_balancer_types": []any{},
