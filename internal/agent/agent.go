@@ -22,6 +22,7 @@ const (
 	// beatDefault is the pause between heartbeats until the control plane says
 	// another.
 	beatDefault = 30 * time.Second
+	beatMax     = time.Hour
 )
 
 type agent struct {
@@ -31,6 +32,8 @@ type agent struct {
 	rec   record
 	// renewAt is when to ask for the next certificate.
 	renewAt time.Time
+	// skewed tells that the log has said how far the clocks are apart.
+	skewed bool
 }
 
 // Run joins if the node has not joined yet, then heartbeats and renews until
@@ -180,7 +183,7 @@ func (b *backoff) next(err error) time.Duration {
 	pause := time.Duration(b.random() * float64(limit))
 	var r *enroll.RefusedError
 	if errors.As(err, &r) && r.RetryAfter > pause {
-		pause = r.RetryAfter
+		pause = min(r.RetryAfter, retryFinal)
 	}
 	return max(pause, 100*time.Millisecond)
 }

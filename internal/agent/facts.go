@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -36,7 +37,8 @@ func (c Config) facts(ctx context.Context) enroll.Facts {
 		}
 	}
 	if d, err := askDocker(ctx, c.path(dockerSocket)); err == nil {
-		f.OS, f.Kernel, f.DockerVersion, f.Hostname = d.OperatingSystem, d.KernelVersion, d.ServerVersion, d.Name
+		f.DockerVersion = d.ServerVersion
+		f.OS, f.Kernel, f.Hostname = cmp.Or(d.OperatingSystem, f.OS), cmp.Or(d.KernelVersion, f.Kernel), cmp.Or(d.Name, f.Hostname)
 	}
 	return f
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,6 +66,18 @@ func openVault(dir string) (vault, error) {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return vault{}, fmt.Errorf("identity directory: %w", err)
 	}
+	// What an interrupted write left holds a key.
+	for _, name := range []string{identityFile, pendingFile} {
+		left, err := filepath.Glob(filepath.Join(dir, name+".*"))
+		if err != nil {
+			return vault{}, fmt.Errorf("identity directory: %w", err)
+		}
+		for _, path := range left {
+			if err := os.Remove(path); err != nil {
+				return vault{}, fmt.Errorf("identity directory: %w", err)
+			}
+		}
+	}
 	return vault{dir: dir}, nil
 }
 
@@ -79,9 +92,16 @@ func (v vault) load() (record, bool, error) {
 	}
 	var r record
 	if err := json.Unmarshal(data, &r); err != nil {
-		return record{}, false, fmt.Errorf("identity: %s is damaged", identityFile)
+		return record{}, false, v.damaged()
+	}
+	if _, err := tls.X509KeyPair([]byte(r.Certificate), []byte(r.Key)); err != nil || r.NodeID == "" {
+		return record{}, false, v.damaged()
 	}
 	return r, true, nil
+}
+
+func (v vault) damaged() error {
+	return fmt.Errorf("identity: %s in %s is damaged: put it back, or remove it and give the node a new join token", identityFile, v.dir)
 }
 
 func (v vault) save(r record) error {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/slipway-dev/slipway/enroll"
@@ -26,7 +28,7 @@ func scrub(dirs []string, tokenID string) (int, error) {
 	if tokenID == "" {
 		return 0, nil
 	}
-	form := regexp.MustCompile(regexp.QuoteMeta(enroll.TokenPrefix+tokenID+".") + `[A-Za-z0-9_-]{43}`)
+	forms := tokenForms(tokenID)
 	found := 0
 	var errs []error
 	for _, dir := range dirs {
@@ -40,7 +42,7 @@ func scrub(dirs []string, tokenID string) (int, error) {
 			if !d.Type().IsRegular() {
 				return nil
 			}
-			n, err := scrubFile(path, form)
+			n, err := scrubFile(path, forms)
 			found += n
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				errs = append(errs, err)
@@ -54,7 +56,41 @@ func scrub(dirs []string, tokenID string) (int, error) {
 	return found, errors.Join(errs...)
 }
 
-func scrubFile(path string, form *regexp.Regexp) (int, error) {
+// form is how a token stands in a file.
+type form struct {
+	pattern *regexp.Regexp
+	instead []byte // of the same length as what pattern matches
+}
+
+// secretChars is the length of a token's secret in text.
+const secretChars = 43
+
+// tokenForms returns the forms that a copy may have: as it is, and in base64,
+// since some clouds hand user-data on in it and cloud-init notes down what it
+// got. There it starts at any of three places in a group of four characters.
+func tokenForms(tokenID string) []form {
+	known := enroll.TokenPrefix + tokenID + "."
+	size := len(known) + secretChars
+	forms := []form{{
+		regexp.MustCompile(regexp.QuoteMeta(known) + `[A-Za-z0-9_-]{` + strconv.Itoa(secretChars) + `}`),
+		bytes.Repeat([]byte("x"), size),
+	}}
+	for before := range 3 {
+		// The characters that depend on nothing but what is known, and then on
+		// nothing but the token.
+		first := (before*8 + 5) / 6
+		sure, last := (before+len(known))*8/6, (before+size)*8/6
+		encode := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+		text := encode(strings.Repeat("x", before) + known)[first:sure]
+		forms = append(forms, form{
+			regexp.MustCompile(regexp.QuoteMeta(text) + `[A-Za-z0-9+/]{` + strconv.Itoa(last-sure) + `}`),
+			[]byte(encode(strings.Repeat("x", before+size+2))[first:last]),
+		})
+	}
+	return forms
+}
+
+func scrubFile(path string, forms []form) (int, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|noFollow, 0)
 	if err != nil {
 		return 0, err
@@ -68,19 +104,22 @@ func scrubFile(path string, form *regexp.Regexp) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", path, err)
 	}
-	places := form.FindAllIndex(data, -1)
-	for _, p := range places {
-		if _, err := f.WriteAt(bytes.Repeat([]byte("x"), p[1]-p[0]), int64(p[0])); err != nil {
-			return 0, fmt.Errorf("%s: %w", path, err)
+	found := 0
+	for _, form := range forms {
+		for _, p := range form.pattern.FindAllIndex(data, -1) {
+			if _, err := f.WriteAt(form.instead, int64(p[0])); err != nil {
+				return found, fmt.Errorf("%s: %w", path, err)
+			}
+			found++
 		}
 	}
-	if len(places) == 0 {
+	if found == 0 {
 		return 0, nil
 	}
 	if err := f.Sync(); err != nil {
-		return len(places), fmt.Errorf("%s: %w", path, err)
+		return found, fmt.Errorf("%s: %w", path, err)
 	}
-	return len(places), nil
+	return found, nil
 }
 
 // destroy overwrites a file, then removes it. No file is success.

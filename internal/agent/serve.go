@@ -12,24 +12,24 @@ import (
 func (a *agent) serve(ctx context.Context) error {
 	b := backoff{clock: a.cfg.Clock, random: a.cfg.Random}
 	a.planRenewal()
-	refused := false
+	well, refused := false, false
 	for {
 		pause, err := a.beat(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err == nil:
-			if refused {
-				a.log.Info("let in again")
+			if !well {
+				a.log.Info("the control plane has heard from this node", "control_plane", a.cfg.Addr, "next_heartbeat_in", pause.Round(time.Second).String())
 			}
-			refused = false
+			well, refused = true, false
 			b.reset()
 		default:
 			pause = b.next(err)
 			if !refused { // once, not every hour
-				a.log.Warn("heartbeat failed", "error", err.Error(), "next_try_in", pause.Round(time.Millisecond).String())
+				a.log.Warn("heartbeat failed", "error", err.Error(), "final", enroll.IsFinal(err), "next_try_in", pause.Round(time.Millisecond).String())
 			}
-			refused = enroll.IsFinal(err)
+			well, refused = false, enroll.IsFinal(err)
 		}
 		if err := a.cfg.Clock.Sleep(ctx, pause); err != nil {
 			return err
@@ -40,28 +40,26 @@ func (a *agent) serve(ctx context.Context) error {
 // beat renews if it is time, sends one heartbeat, and returns the pause until
 // the next.
 func (a *agent) beat(ctx context.Context) (time.Duration, error) {
+	var notRenewed error
 	if !a.cfg.Clock.Now().Before(a.renewAt) {
-		if err := a.renew(ctx); err != nil {
+		if notRenewed = a.renew(ctx); notRenewed != nil {
 			// The certificate may be good for long still: beat all the same.
-			a.log.Warn("certificate not renewed", "error", err.Error())
+			a.log.Warn("certificate not renewed", "error", notRenewed.Error())
 			a.renewAt = a.cfg.Clock.Now().Add(retryMax)
 		}
 	}
 	reply, err := a.send(ctx)
 	if errors.Is(err, enroll.ErrRevoked) && a.rec.Previous != nil {
-		// The renewed certificate never reached the control plane's records:
-		// the one before is still in force.
-		a.log.Warn("the renewed certificate is not let in; going back to the one before")
-		a.rec.credentials, a.rec.Previous = *a.rec.Previous, nil
-		if err := a.vault.save(a.rec); err != nil {
-			return 0, err
-		}
-		a.planRenewal()
-		reply, err = a.send(ctx)
+		reply, err = a.goBack(ctx)
 	}
 	if err != nil {
+		if enroll.IsFinal(notRenewed) {
+			// A certificate that has run out and is not renewed any more.
+			err = notRenewed
+		}
 		return 0, err
 	}
+	a.compareClocks(reply.Time)
 	if a.rec.Previous != nil {
 		a.rec.Previous = nil
 		if err := a.vault.save(a.rec); err != nil {
@@ -70,11 +68,41 @@ func (a *agent) beat(ctx context.Context) (time.Duration, error) {
 	}
 	interval := beatDefault
 	if reply.Interval > 0 {
-		interval = time.Duration(reply.Interval) * time.Second
+		interval = min(time.Duration(reply.Interval), beatMax/time.Second) * time.Second
 	}
 	// A tenth of jitter keeps a fleet that started together from beating
 	// together.
 	return interval - time.Duration(a.cfg.Random()*float64(interval)/10), nil
+}
+
+// goBack takes up the certificate before the last renewal: the renewed one
+// never reached the control plane's records, or the node is let in no more,
+// and then the old one is refused too and nothing has changed.
+func (a *agent) goBack(ctx context.Context) (enroll.HeartbeatReply, error) {
+	was := a.rec
+	a.rec.credentials, a.rec.Previous = *was.Previous, nil
+	reply, err := a.send(ctx)
+	if err != nil {
+		a.rec = was
+		return reply, err
+	}
+	a.log.Warn("the renewed certificate is not let in; the one before is")
+	a.planRenewal()
+	return reply, a.vault.save(a.rec)
+}
+
+// skewMax is how far the clocks may be apart before the log says so; a fresh
+// certificate forgives ten minutes.
+const skewMax = 2 * time.Minute
+
+// compareClocks says once when the clocks are apart.
+func (a *agent) compareClocks(theirs time.Time) {
+	skew := theirs.Sub(a.cfg.Clock.Now()).Round(time.Second)
+	apart := !theirs.IsZero() && skew.Abs() > skewMax
+	if apart && !a.skewed {
+		a.log.Warn("this clock and the control plane's are apart: set the clock", "control_plane_ahead_by", skew.String())
+	}
+	a.skewed = apart
 }
 
 func (a *agent) send(ctx context.Context) (enroll.HeartbeatReply, error) {
