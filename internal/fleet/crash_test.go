@@ -111,6 +111,9 @@ func crashRun(t *testing.T, n int, prep func(*world), early, fails bool) bool {
 	t.Helper()
 	w := newWorld(t, t.TempDir())
 	defer w.db.Close()
+	// Few looks make few effects, and no other kinds of them.
+	w.cfg.Timing = fleet.Timing{ObserveFast: 15 * time.Second, CreateWindow: 50 * time.Second}
+	w.restart()
 	if prep != nil {
 		prep(w)
 	}
