@@ -204,7 +204,7 @@ func checkPublicKey(pub crypto.PublicKey) error {
 	return errors.New("the key must be ECDSA P-256 or Ed25519")
 }
 
-// newSerial returns a serial of 127 random bits, above zero.
+// newSerial returns a serial of 126 random bits, above zero.
 func newSerial() *big.Int {
 	var b [16]byte
 	_, _ = rand.Read(b[:])
