@@ -10,5 +10,5 @@ image: ## Build the agent's image into dist/, for amd64 and arm64, without Docke
 	$(AGENTIMAGE)
 
 .PHONY: push-image
-push-image: ## Build the agent's image and push it to IMAGE_REPO
-	$(AGENTIMAGE) -push
+push-image: ## Build the agent's image and push it to IMAGE_REPO, as the latest too with LATEST=1
+	$(AGENTIMAGE) -push $(if $(LATEST),-latest)

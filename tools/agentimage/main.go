@@ -2,7 +2,7 @@
 // architectures at once and without Docker:
 //
 //	go run ./tools/agentimage -version v1.2.3 -out dist
-//	go run ./tools/agentimage -version v1.2.3 -push
+//	go run ./tools/agentimage -version v1.2.3 -push -latest
 //
 // It writes an OCI layout (dist/agent-image) and a file for `docker load` per
 // architecture (dist/agent-image-amd64.tar). SOURCE_DATE_EPOCH, in seconds
@@ -35,7 +35,7 @@ func main() {
 
 type settings struct {
 	repo, version, revision, out, roots, archs, goTool string
-	push                                               bool
+	push, latest                                       bool
 }
 
 func run(ctx context.Context, args []string, getenv func(string) string) error {
@@ -49,6 +49,7 @@ func run(ctx context.Context, args []string, getenv func(string) string) error {
 	flags.StringVar(&s.archs, "arch", "amd64,arm64", "the architectures")
 	flags.StringVar(&s.goTool, "go", "go", "the Go command")
 	flags.BoolVar(&s.push, "push", false, "push to the repository too")
+	flags.BoolVar(&s.latest, "latest", false, "with -push: move the tag latest too")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -112,10 +113,16 @@ func (s settings) build(ctx context.Context, created time.Time) error {
 	if !s.push {
 		return nil
 	}
-	pushed, err := image.Push(ctx, ref, index)
-	if err != nil {
-		return err
+	tags := []string{s.version}
+	if s.latest {
+		tags = append(tags, "latest")
 	}
-	fmt.Println(pushed)
+	for _, tag := range tags {
+		pushed, err := image.Push(ctx, s.repo+":"+tag, index)
+		if err != nil {
+			return err
+		}
+		fmt.Println(tag, pushed)
+	}
 	return nil
 }
