@@ -87,9 +87,9 @@ func (f *Fleet) observeEnding(ctx context.Context, tx Tx, n *Node, l look) error
 		n.MissingSince = l.began
 	}
 	n.Misses++
-	// One that lists have shown before is gone when a list after the delete
-	// does not; one that none ever showed has to be missed twice.
-	if n.Misses < 2 && n.ListedAt.IsZero() {
+	// One that was certainly there is gone when a list after the delete does
+	// not show it; another has to be missed twice.
+	if n.Misses < 2 && !certain(*n) {
 		return nil
 	}
 	return f.finishIn(ctx, tx, n)
@@ -107,7 +107,7 @@ func (f *Fleet) absenceCounts(n Node, l look) bool {
 	if n.DeleteSentAt.IsZero() || !l.began.After(n.DeleteSentAt) {
 		return false
 	}
-	return !n.ListedAt.IsZero() || l.began.After(ends) && !n.DeleteSentAt.Before(ends)
+	return certain(n) || l.began.After(ends) && !n.DeleteSentAt.Before(ends)
 }
 
 func (f *Fleet) stillThere(ctx context.Context, tx Tx, n *Node, s provision.Server, l look) error {
