@@ -170,7 +170,12 @@ func (f *Fleet) observeNode(ctx context.Context, cloud provision.Provisioner, id
 	if err != nil {
 		return err
 	}
+	asked := n.ServerID
 	lost, err := f.reallyLost(ctx, cloud, n, l)
+	if err != nil {
+		return err
+	}
+	gone, err := f.reallyGone(ctx, cloud, n, l)
 	if err != nil {
 		return err
 	}
@@ -184,7 +189,7 @@ func (f *Fleet) observeNode(ctx context.Context, cloud provision.Provisioner, id
 		case PhaseBooting, PhaseJoined:
 			err = f.observeLive(ctx, tx, &n, l, lost)
 		case PhaseDeleting, PhaseFailed:
-			err = f.observeEnding(ctx, tx, &n, l)
+			err = f.observeEnding(ctx, tx, &n, l, gone && n.ServerID == asked)
 		}
 		if err != nil || n.Version != before.Version || sameSight(n, before) {
 			return err

@@ -58,6 +58,22 @@ func (f *Fleet) reallyLost(ctx context.Context, cloud provision.Provisioner, n N
 	return errors.Is(err, provision.ErrNotFound), nil
 }
 
+// reallyGone tells whether the server of a node that is deleted soon after it
+// joined is gone, when lists have never shown it: the provider is asked for
+// it. That it joined says that it was there, and that its delete met it.
+func (f *Fleet) reallyGone(ctx context.Context, cloud provision.Provisioner, n Node, l look) (bool, error) {
+	if n.Phase != PhaseDeleting && n.Phase != PhaseFailed || n.ServerID == "" || n.JoinedAt.IsZero() || !n.ListedAt.IsZero() {
+		return false, nil
+	}
+	if _, shown := l.byID[n.ServerID]; shown || len(l.byNode[n.ID]) > 0 || n.DeleteSentAt.IsZero() || !l.began.After(n.DeleteSentAt) {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.timing.CallTimeout)
+	defer cancel()
+	_, _, err := cloud.GetServer(ctx, n.ServerID)
+	return errors.Is(err, provision.ErrNotFound), nil
+}
+
 func (f *Fleet) serverLost(ctx context.Context, tx Tx, n *Node) error {
 	hint := "was it deleted in the provider's console? Create the node again"
 	if n.Phase == PhaseBooting {
@@ -68,7 +84,7 @@ func (f *Fleet) serverLost(ctx context.Context, tx Tx, n *Node) error {
 }
 
 // observeEnding is for nodes whose server should not exist.
-func (f *Fleet) observeEnding(ctx context.Context, tx Tx, n *Node, l look) error {
+func (f *Fleet) observeEnding(ctx context.Context, tx Tx, n *Node, l look, gone bool) error {
 	if n.Phase == PhaseFailed && n.ServerGone {
 		return nil
 	}
@@ -80,16 +96,17 @@ func (f *Fleet) observeEnding(ctx context.Context, tx Tx, n *Node, l look) error
 	if shown {
 		return f.stillThere(ctx, tx, n, s, l)
 	}
-	if !f.absenceCounts(*n, l) {
+	if !gone && !f.absenceCounts(*n, l) {
 		return nil
 	}
 	if n.Misses == 0 {
 		n.MissingSince = l.began
 	}
 	n.Misses++
-	// One that was certainly there is gone when a list after the delete does
-	// not show it; another has to be missed twice.
-	if n.Misses < 2 && !certain(*n) {
+	// One that lists have shown before, or that the provider was asked for, is
+	// gone when a list after the delete does not show it; another has to be
+	// missed twice.
+	if n.Misses < 2 && n.ListedAt.IsZero() && !gone {
 		return nil
 	}
 	return f.finishIn(ctx, tx, n)
@@ -107,7 +124,7 @@ func (f *Fleet) absenceCounts(n Node, l look) bool {
 	if n.DeleteSentAt.IsZero() || !l.began.After(n.DeleteSentAt) {
 		return false
 	}
-	return certain(n) || l.began.After(ends) && !n.DeleteSentAt.Before(ends)
+	return !n.ListedAt.IsZero() || l.began.After(ends) && !n.DeleteSentAt.Before(ends)
 }
 
 func (f *Fleet) stillThere(ctx context.Context, tx Tx, n *Node, s provision.Server, l look) error {

@@ -16,10 +16,6 @@ func nothingMade(n Node) bool {
 // surface.
 func (f *Fleet) windowEnds(n Node) time.Time { return n.CreateSentAt.Add(f.timing.CreateWindow) }
 
-// certain tells whether the provider's own lists know the server by now: one
-// has shown it, or it booted and joined, which takes longer than lists lag.
-func certain(n Node) bool { return !n.ListedAt.IsZero() || !n.JoinedAt.IsZero() }
-
 // leftOf returns what failed creates of a node left behind.
 func (f *Fleet) leftOf(ctx context.Context, r Reader, n Node) ([]Left, error) {
 	if n.Account == "" {
@@ -77,7 +73,7 @@ func (f *Fleet) deleteDue(n Node) time.Time {
 		return time.Time{}
 	}
 	due := n.DeleteSentAt.Add(f.timing.DeleteRepeat)
-	if ends := f.windowEnds(n); !certain(n) && n.DeleteSentAt.Before(ends) {
+	if ends := f.windowEnds(n); n.ListedAt.IsZero() && n.DeleteSentAt.Before(ends) {
 		due = earliest(due, ends)
 	}
 	return due

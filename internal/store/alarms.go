@@ -3,10 +3,12 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
 
 	"github.com/slipway-dev/slipway/internal/fleet"
 )
@@ -30,40 +32,60 @@ func (r records) Alarms(ctx context.Context) (map[fleet.Alarm]time.Time, error) 
 	return res, err
 }
 
-// ring reads which ring of an alarm counts now, and when it is due.
-func (r records) ring(ctx context.Context, a fleet.Alarm) (ring int64, at time.Time, ok bool, err error) {
-	err = r.sel(ctx, "SELECT ring, at FROM alarms WHERE kind = ? AND id = ?", []any{string(a.Kind), a.ID}, func(rows *sql.Rows) error {
+// alarmRow is an alarm as it is kept.
+type alarmRow struct {
+	ring int64 // which ring counts
+	at   time.Time
+	job  int64 // River's id of the ring's job
+}
+
+func (r records) alarm(ctx context.Context, a fleet.Alarm) (row alarmRow, ok bool, err error) {
+	err = r.sel(ctx, "SELECT ring, at, job FROM alarms WHERE kind = ? AND id = ?", []any{string(a.Kind), a.ID}, func(rows *sql.Rows) error {
 		ok = true
-		return rows.Scan(&ring, scanTime{&at})
+		return rows.Scan(&row.ring, scanTime{&row.at}, &row.job)
 	})
-	return ring, at, ok, err
+	return row, ok, err
 }
 
 // Wake implements fleet.Tx. The alarm and its job are set together or not at
 // all.
 func (t *tx) Wake(ctx context.Context, a fleet.Alarm, at time.Time) error {
 	now := t.s.now()
-	ring, set, ok, err := t.ring(ctx, a)
+	row, ok, err := t.alarm(ctx, a)
 	if err != nil {
 		return err
 	}
-	if ok && set.After(now) && !set.After(at) {
+	if ok && row.at.After(now) && !row.at.After(at) {
 		return nil
 	}
-	ring++
-	_, err = t.exec(ctx, "INSERT INTO alarms (kind, id, ring, at) VALUES (?, ?, ?, ?) ON CONFLICT (kind, id) DO UPDATE SET ring = excluded.ring, at = excluded.at",
-		string(a.Kind), a.ID, ring, micros(at))
-	if err != nil {
+	if err := t.dropJob(ctx, row.job); err != nil {
 		return err
 	}
 	opts := &river.InsertOpts{}
 	if at.Sub(now) > nearby {
 		opts.ScheduledAt = at
 	}
-	if _, err := t.s.jobs.InsertTx(ctx, t.sql, alarmJob{AlarmKind: string(a.Kind), ID: a.ID, Ring: ring}, opts); err != nil {
+	job, err := t.s.jobs.InsertTx(ctx, t.sql, alarmJob{AlarmKind: string(a.Kind), ID: a.ID, Ring: row.ring + 1}, opts)
+	if err != nil {
 		return fmt.Errorf("store: alarm: %w", err)
 	}
-	return nil
+	_, err = t.exec(ctx, `INSERT INTO alarms (kind, id, ring, at, job) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT (kind, id) DO UPDATE SET ring = excluded.ring, at = excluded.at, job = excluded.job`,
+		string(a.Kind), a.ID, row.ring+1, micros(at), job.Job.ID)
+	return err
+}
+
+// dropJob takes a job back that was not begun, so that no heap of jobs grows
+// that do nothing. One that runs finds out by itself that its ring is over.
+func (t *tx) dropJob(ctx context.Context, id int64) error {
+	if id == 0 {
+		return nil
+	}
+	_, err := t.s.jobs.JobDeleteTx(ctx, t.sql, id)
+	if err == nil || errors.Is(err, rivertype.ErrNotFound) || errors.Is(err, rivertype.ErrJobRunning) {
+		return nil
+	}
+	return fmt.Errorf("store: alarm: %w", err)
 }
 
 // again sets the time at which the same ring goes on, or ends the alarm when

@@ -145,11 +145,11 @@ func (w *alarmWorker) Work(ctx context.Context, job *river.Job[alarmJob]) error 
 // work runs one ring of an alarm when it is due. It returns how long to wait
 // until the same ring goes on, if it does.
 func (s *Store) work(ctx context.Context, r fleet.Runner, a fleet.Alarm, ring int64) (wait time.Duration, again bool, err error) {
-	counts, at, ok, err := s.ring(ctx, a)
-	if err != nil || !ok || counts != ring {
+	row, ok, err := s.alarm(ctx, a)
+	if err != nil || !ok || row.ring != ring {
 		return 0, false, err
 	}
-	if wait := at.Sub(s.now()); wait > 0 {
+	if wait := row.at.Sub(s.now()); wait > 0 {
 		return wait, true, nil
 	}
 	next, err := r.Run(ctx, a)
@@ -179,9 +179,9 @@ func (s *Store) RunDue(ctx context.Context, r fleet.Runner) (int, error) {
 	})
 	var errs []error
 	for _, a := range due {
-		ring, _, _, err := s.ring(ctx, a)
+		row, _, err := s.alarm(ctx, a)
 		if err == nil {
-			_, _, err = s.work(ctx, r, a, ring)
+			_, _, err = s.work(ctx, r, a, row.ring)
 		}
 		errs = append(errs, err)
 	}

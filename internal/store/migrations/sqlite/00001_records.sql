@@ -98,12 +98,13 @@ CREATE TABLE left_behind (
 );
 
 -- When to look at what. ring counts how often it was set: a job of an earlier
--- ring does nothing.
+-- ring does nothing. job is the one of this ring.
 CREATE TABLE alarms (
     kind TEXT NOT NULL,
     id   TEXT NOT NULL,
     ring BIGINT NOT NULL,
     at   BIGINT NOT NULL,
+    job  BIGINT NOT NULL,
     PRIMARY KEY (kind, id)
 );
 
