@@ -52,8 +52,9 @@ func (f *Fleet) stepRemove(ctx context.Context, n Node) (time.Time, error) {
 		return f.deleteFailed(ctx, n, err)
 	}
 	callCtx, cancel := context.WithTimeout(ctx, f.timing.CallTimeout)
+	defer cancel()
+	met := f.meet(callCtx, cloud, n)
 	err = cloud.DeleteServer(callCtx, n.ServerID)
-	cancel()
 	if err != nil && ctx.Err() != nil {
 		return time.Time{}, ctx.Err()
 	}
@@ -61,7 +62,18 @@ func (f *Fleet) stepRemove(ctx context.Context, n Node) (time.Time, error) {
 	if err != nil {
 		return f.deleteFailed(ctx, n, err)
 	}
-	return now.Add(f.timing.DeleteRepeat), f.deleteSent(ctx, n, now)
+	return now.Add(f.timing.DeleteRepeat), f.deleteSent(ctx, n, now, met)
+}
+
+// meet asks for a server that no list has shown yet, before its first delete:
+// when the provider knows it, the delete will meet it, and a list without it
+// then says that it is gone. Otherwise only time can tell.
+func (f *Fleet) meet(ctx context.Context, cloud provision.Provisioner, n Node) bool {
+	if !n.ListedAt.IsZero() || !n.DeleteSentAt.IsZero() {
+		return false
+	}
+	_, _, err := cloud.GetServer(ctx, n.ServerID)
+	return err == nil
 }
 
 // deleteDue is when the delete call is to be sent: at once at first; again
@@ -79,7 +91,7 @@ func (f *Fleet) deleteDue(n Node) time.Time {
 	return due
 }
 
-func (f *Fleet) deleteSent(ctx context.Context, from Node, at time.Time) error {
+func (f *Fleet) deleteSent(ctx context.Context, from Node, at time.Time, met bool) error {
 	return f.change(ctx, from.ID, func(tx Tx, n *Node) error {
 		if n.Phase != from.Phase || n.ServerID != from.ServerID || n.ServerGone {
 			return errMoved
@@ -90,6 +102,9 @@ func (f *Fleet) deleteSent(ctx context.Context, from Node, at time.Time) error {
 			message += fmt.Sprintf(" again: it was not seen to be gone %s after the first time", at.Sub(n.EndedAt).Round(time.Second))
 		}
 		n.DeleteSentAt, n.Tries, n.Misses, n.MissingSince = at, 0, 0, time.Time{}
+		if met && n.ListedAt.IsZero() {
+			n.ListedAt = at
+		}
 		if err := f.event(ctx, tx, *n, kind, message); err != nil {
 			return err
 		}

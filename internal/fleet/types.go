@@ -59,8 +59,8 @@ type Node struct {
 	Region       string // of the candidate in use
 	Size         string // of the candidate in use
 
-	// ListedAt is when a list first showed the server; until then a list
-	// without it proves nothing. RunningAt is when one first showed it running.
+	// ListedAt is when the provider first showed the server, in a list or
+	// when asked for it; until then a list without it proves nothing. RunningAt is when one first showed it running.
 	ListedAt  time.Time
 	RunningAt time.Time
 	// MissingSince is the start of the first of Misses lists in a row that
