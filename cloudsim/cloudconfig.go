@@ -2,9 +2,11 @@ package cloudsim
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"sort"
@@ -44,6 +46,13 @@ var knownKeys = strings.Fields(`apt apt_pipelining bootcmd byobu_by_default ca_c
 // cloud-init warns, goes on without any of it, and the boot ends as if there
 // were none.
 func readUserData(data []byte) (cloudConfig, error) {
+	if bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
+		plain, err := gunzip(data)
+		if err != nil {
+			return cloudConfig{}, fmt.Errorf("Unhandled non-multipart (text/x-not-multipart) userdata: %w", err)
+		}
+		data = plain
+	}
 	switch {
 	case len(bytes.TrimSpace(data)) == 0:
 		return cloudConfig{}, nil
@@ -70,6 +79,15 @@ func readUserData(data []byte) (cloudConfig, error) {
 	c.readFiles(doc)
 	c.readCommands(doc)
 	return c, nil
+}
+
+// gunzip unpacks what was compressed, up to a size that no first boot needs.
+func gunzip(data []byte) ([]byte, error) {
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(z, 16<<20))
 }
 
 func (c *cloudConfig) note(format string, args ...any) {

@@ -10,6 +10,7 @@ import (
 // routes makes the handler of everything.
 func (s *Sim) routes() http.Handler {
 	mux := http.NewServeMux()
+	s.azureRoutes(mux)
 	s.hetznerRoutes(mux)
 	mux.HandleFunc("GET /_sim/ledger", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, http.StatusOK, map[string]any{"summary": s.LedgerSummary(), "entries": orEmpty(s.Ledger())})
@@ -32,7 +33,7 @@ func (s *Sim) routes() http.Handler {
 	mux.HandleFunc("/_sim/", func(w http.ResponseWriter, r *http.Request) {
 		replyError(w, http.StatusNotFound, fmt.Errorf("no such control call: %s %s", r.Method, r.URL.Path))
 	})
-	return mux
+	return s.azureSignIn(mux)
 }
 
 func (s *Sim) getRequests(w http.ResponseWriter, _ *http.Request) {

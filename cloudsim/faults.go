@@ -46,10 +46,20 @@ const (
 	EffectStuckDelete Effect = "stuck-delete"
 	// EffectListLag keeps a server out of lists for Delay of simulated time.
 	EffectListLag Effect = "list-lag"
+	// EffectLateFailure accepts a create of a server and gives it up after
+	// Delay of simulated time, with Code and Message: without a code, for lack
+	// of capacity. Of the providers that can do so.
+	EffectLateFailure Effect = "late-failure"
+	// EffectLeaveBehind makes a provider's own clean-up forget something: Call
+	// and Match say what, as "delete public ip".
+	EffectLeaveBehind Effect = "leave-behind"
 )
 
 // bootEffects are those that mark a server rather than change an answer.
-var bootEffects = []Effect{EffectSlowBoot, EffectNoBoot, EffectBootDies, EffectStuckDelete, EffectListLag}
+var bootEffects = []Effect{EffectSlowBoot, EffectNoBoot, EffectBootDies, EffectStuckDelete, EffectListLag, EffectLateFailure}
+
+// endEffects are those on what ends by itself.
+var endEffects = []Effect{EffectLeaveBehind}
 
 var answerEffects = []Effect{
 	EffectStatus, EffectDropBefore, EffectDropAfter, EffectDelay, EffectDelayAnswer,
@@ -130,8 +140,8 @@ func (s *Sim) ClearFaults() {
 }
 
 func (f Fault) validate() error {
-	if !slices.Contains(answerEffects, f.Effect) && !slices.Contains(bootEffects, f.Effect) {
-		return fmt.Errorf("effect %s: there is %v and %v", strconv.Quote(string(f.Effect)), answerEffects, bootEffects)
+	if !slices.Contains(slices.Concat(answerEffects, bootEffects, endEffects), f.Effect) {
+		return fmt.Errorf("effect %s: there is %v, %v and %v", strconv.Quote(string(f.Effect)), answerEffects, bootEffects, endEffects)
 	}
 	for name, p := range map[string]string{"call": f.Call, "match": f.Match} {
 		if _, err := path.Match(p, ""); err != nil {

@@ -96,6 +96,8 @@ func (s *Sim) bootFaults(sv *server) {
 			sv.stuckDelete = time.Duration(f.Delay)
 		case EffectListLag:
 			sv.hiddenUntil = sv.created.Add(time.Duration(f.Delay))
+		case EffectLateFailure:
+			sv.lateFailure = f
 		}
 	}
 }
@@ -209,7 +211,7 @@ func (s *Sim) Guests() []Guest {
 
 func (g *guest) public() Guest {
 	o := Guest{
-		Provider: g.server.project.provider, Server: itoa(g.server.id), Name: g.server.name, Root: g.root, Stage: g.stage,
+		Provider: g.server.project.provider, Server: g.server.shownID(), Name: g.server.name, Root: g.root, Stage: g.stage,
 		Boots: g.boots, Containers: orEmpty(sortedKeys(g.running)), Console: append([]string{}, g.console...),
 	}
 	if g.server.ipv4 != nil {

@@ -126,6 +126,16 @@ func Env(baseURL string) []EnvVar {
 	return []EnvVar{
 		{"HCLOUD_ENDPOINT", baseURL + hetznerPrefix},
 		{"HCLOUD_TOKEN", simToken},
+		{"AZURE_RESOURCE_MANAGER_ENDPOINT", baseURL + azurePrefix},
+		{"AZURE_AUTHORITY_HOST", baseURL + "/"},
+		{"AZURE_TENANT_ID", azureTenantID},
+		{"AZURE_CLIENT_ID", azureClientID},
+		{"AZURE_CLIENT_SECRET", simToken},
+		{"AZURE_SUBSCRIPTION_ID", azureSubscriptionID},
+		{"ARM_TENANT_ID", azureTenantID},
+		{"ARM_CLIENT_ID", azureClientID},
+		{"ARM_CLIENT_SECRET", simToken},
+		{"ARM_SUBSCRIPTION_ID", azureSubscriptionID},
 	}
 }
 

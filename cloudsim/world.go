@@ -39,6 +39,8 @@ type project struct {
 	// limit is the requests that are left, and when that was.
 	limit     float64
 	limitedAt time.Time
+	// adapter is what a provider's adapter keeps beside these.
+	adapter any
 }
 
 // project returns the one that a credential opens, made at its first use.
@@ -93,7 +95,9 @@ const (
 )
 
 type server struct {
-	id       int64
+	id int64
+	// ref is the id by which the provider shows it; empty: the number.
+	ref      string
 	project  *project
 	name     string
 	size     string // the provider's name of it
@@ -119,6 +123,7 @@ type server struct {
 	noBoot      bool
 	bootDies    bool
 	stuckDelete time.Duration
+	lateFailure *Fault    // the create is given up later; nil: it is not
 	hiddenUntil time.Time // from lists
 	powerCycle  int       // counts starts: events of an earlier one are void
 }
@@ -230,6 +235,14 @@ func sorted[T any](m map[int64]T) []T {
 		out = append(out, m[id])
 	}
 	return out
+}
+
+// shownID is the id by which the provider shows the server.
+func (s *server) shownID() string {
+	if s.ref != "" {
+		return s.ref
+	}
+	return itoa(s.id)
 }
 
 func (p *project) serverNamed(name string) *server {
