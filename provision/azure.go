@@ -171,9 +171,10 @@ func apiVersion(v string) url.Values { return url.Values{"api-version": {v}} }
 // send does one call and decodes its answer into out, which may be nil. A
 // token that the API takes for expired is fetched anew, once.
 func (a *Azure) send(ctx context.Context, c call, out any) (*answer, error) {
+	generation := a.tokens.generation()
 	ans, err := a.exchange(ctx, c, out)
 	var e *ProviderError
-	if errors.As(err, &e) && e.Status == http.StatusUnauthorized && a.tokens.forget() {
+	if errors.As(err, &e) && e.Status == http.StatusUnauthorized && a.tokens.forget(generation) {
 		return a.exchange(ctx, c, out)
 	}
 	return ans, err

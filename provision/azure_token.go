@@ -36,6 +36,7 @@ type azTokens struct {
 	mu     sync.Mutex
 	last   *oauth2.Token
 	minted time.Time
+	count  int
 }
 
 func newAzTokens(cred azureCredential, client *http.Client) *azTokens {
@@ -63,6 +64,7 @@ func (t *azTokens) token(ctx context.Context) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last, t.minted = tok, time.Now()
+	t.count++
 	return tok.AccessToken, nil
 }
 
@@ -79,16 +81,22 @@ func (t *azTokens) current() *oauth2.Token {
 // not replaced at every request.
 func (t *azTokens) life() time.Duration { return t.last.Expiry.Sub(t.minted) }
 
-// forget drops a token that the API did not accept, and tells whether a new
-// one may do better: one that was fetched a moment ago would not.
-func (t *azTokens) forget() bool {
+// generation counts the tokens that were fetched.
+func (t *azTokens) generation() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.last == nil || time.Since(t.minted) < 10*time.Second {
-		return false
+	return t.count
+}
+
+// forget drops a token that the API did not accept, and tells whether another
+// one may do better: that of a call which began when there was none was new.
+func (t *azTokens) forget(generation int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if generation == t.count {
+		t.last = nil
 	}
-	t.last = nil
-	return true
+	return generation > 0
 }
 
 func (t *azTokens) fetch(ctx context.Context) (*oauth2.Token, error) {
