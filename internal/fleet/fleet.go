@@ -114,6 +114,7 @@ type Fleet struct {
 	sizes  map[sizesKey]sizesEntry
 	seen   map[string]time.Time // node id: last heartbeat
 	noted  map[string]time.Time // node id: last heartbeat that was written
+	met    map[string]string    // node id: the server that the provider knew before its delete
 	// badLooks counts, by account, the lists in a row that failed.
 	badLooks map[string]int
 }
@@ -159,7 +160,7 @@ func New(c Config) (*Fleet, error) {
 	return &Fleet{
 		cfg: c, store: c.Store, log: c.Logger, timing: t,
 		clouds: map[string]openCloud{}, sizes: map[sizesKey]sizesEntry{},
-		seen: map[string]time.Time{}, noted: map[string]time.Time{}, badLooks: map[string]int{},
+		seen: map[string]time.Time{}, noted: map[string]time.Time{}, met: map[string]string{}, badLooks: map[string]int{},
 	}, nil
 }
 

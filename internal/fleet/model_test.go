@@ -15,7 +15,8 @@ import (
 // TestModel drives a fleet by random actions: creates, deletes, crashes, lost
 // answers, lists that lag or fail, sold-out regions, joins, jumps of the clock.
 // After each the invariants must hold; in the end, when the faults are over,
-// everything must settle and nothing be left.
+// everything must settle and nothing be left. FLEET_THOROUGH=1 tries as many
+// lives as -rapid.checks says; without it there are few.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp("", "fleet-model-*")

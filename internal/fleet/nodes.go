@@ -251,6 +251,7 @@ func (f *Fleet) forget(nodeID string) {
 	defer f.mu.Unlock()
 	delete(f.seen, nodeID)
 	delete(f.noted, nodeID)
+	delete(f.met, nodeID)
 }
 
 // earliest returns the first of the times that is not zero.

@@ -170,15 +170,11 @@ func (f *Fleet) observeNode(ctx context.Context, cloud provision.Provisioner, id
 	if err != nil {
 		return err
 	}
-	asked := n.ServerID
 	lost, err := f.reallyLost(ctx, cloud, n, l)
 	if err != nil {
 		return err
 	}
-	gone, err := f.reallyGone(ctx, cloud, n, l)
-	if err != nil {
-		return err
-	}
+	asked, gone := n.ServerID, f.reallyGone(ctx, cloud, n, l)
 	err = f.store.Update(ctx, func(tx Tx) error {
 		n, err := tx.Node(ctx, id)
 		if err != nil {

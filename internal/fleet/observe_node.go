@@ -58,22 +58,6 @@ func (f *Fleet) reallyLost(ctx context.Context, cloud provision.Provisioner, n N
 	return errors.Is(err, provision.ErrNotFound), nil
 }
 
-// reallyGone tells whether the server of a node that is deleted soon after it
-// joined is gone, when lists have never shown it: the provider is asked for
-// it. That it joined says that it was there, and that its delete met it.
-func (f *Fleet) reallyGone(ctx context.Context, cloud provision.Provisioner, n Node, l look) (bool, error) {
-	if n.Phase != PhaseDeleting && n.Phase != PhaseFailed || n.ServerID == "" || n.JoinedAt.IsZero() || !n.ListedAt.IsZero() {
-		return false, nil
-	}
-	if _, shown := l.byID[n.ServerID]; shown || len(l.byNode[n.ID]) > 0 || n.DeleteSentAt.IsZero() || !l.began.After(n.DeleteSentAt) {
-		return false, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, f.timing.CallTimeout)
-	defer cancel()
-	_, _, err := cloud.GetServer(ctx, n.ServerID)
-	return errors.Is(err, provision.ErrNotFound), nil
-}
-
 func (f *Fleet) serverLost(ctx context.Context, tx Tx, n *Node) error {
 	hint := "was it deleted in the provider's console? Create the node again"
 	if n.Phase == PhaseBooting {
@@ -83,7 +67,8 @@ func (f *Fleet) serverLost(ctx context.Context, tx Tx, n *Node) error {
 	return f.failIn(ctx, tx, n, Reason{Class: "server-lost", Message: message, Hint: hint})
 }
 
-// observeEnding is for nodes whose server should not exist.
+// observeEnding is for nodes whose server should not exist. gone tells that the
+// provider, asked for this very server, says that it does not.
 func (f *Fleet) observeEnding(ctx context.Context, tx Tx, n *Node, l look, gone bool) error {
 	if n.Phase == PhaseFailed && n.ServerGone {
 		return nil

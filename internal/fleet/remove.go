@@ -2,8 +2,11 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/slipway-dev/slipway/provision"
 )
 
 // nothingMade tells that nothing of a node can exist at any provider: it was
@@ -53,7 +56,7 @@ func (f *Fleet) stepRemove(ctx context.Context, n Node) (time.Time, error) {
 	}
 	callCtx, cancel := context.WithTimeout(ctx, f.timing.CallTimeout)
 	defer cancel()
-	met := f.meet(callCtx, cloud, n)
+	f.meet(callCtx, cloud, n)
 	err = cloud.DeleteServer(callCtx, n.ServerID)
 	if err != nil && ctx.Err() != nil {
 		return time.Time{}, ctx.Err()
@@ -62,18 +65,38 @@ func (f *Fleet) stepRemove(ctx context.Context, n Node) (time.Time, error) {
 	if err != nil {
 		return f.deleteFailed(ctx, n, err)
 	}
-	return now.Add(f.timing.DeleteRepeat), f.deleteSent(ctx, n, now, met)
+	return now.Add(f.timing.DeleteRepeat), f.deleteSent(ctx, n, now)
 }
 
-// meet asks for a server that no list has shown yet, before its first delete:
-// when the provider knows it, the delete will meet it, and a list without it
-// then says that it is gone. Otherwise only time can tell.
-func (f *Fleet) meet(ctx context.Context, cloud provision.Provisioner, n Node) bool {
+// meet asks for a server that no list has shown yet, before its first delete.
+// When the provider knows it, the delete will meet it, and the provider's word
+// afterwards that it does not exist can be believed: see reallyGone. Otherwise
+// only time can tell. What it learns is a hint that a restart may lose.
+func (f *Fleet) meet(ctx context.Context, cloud provision.Provisioner, n Node) {
 	if !n.ListedAt.IsZero() || !n.DeleteSentAt.IsZero() {
+		return
+	}
+	if _, _, err := cloud.GetServer(ctx, n.ServerID); err == nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.met[n.ID] = n.ServerID
+	}
+}
+
+// reallyGone tells whether the server of a node that no list ever showed is
+// gone: the provider knew it before the delete, and does not know it now.
+func (f *Fleet) reallyGone(ctx context.Context, cloud provision.Provisioner, n Node, l look) bool {
+	f.mu.Lock()
+	met := n.ServerID != "" && f.met[n.ID] == n.ServerID
+	f.mu.Unlock()
+	_, shown := l.byID[n.ServerID]
+	if !met || shown || !n.ListedAt.IsZero() || n.DeleteSentAt.IsZero() || !l.began.After(n.DeleteSentAt) {
 		return false
 	}
+	ctx, cancel := context.WithTimeout(ctx, f.timing.CallTimeout)
+	defer cancel()
 	_, _, err := cloud.GetServer(ctx, n.ServerID)
-	return err == nil
+	return errors.Is(err, provision.ErrNotFound)
 }
 
 // deleteDue is when the delete call is to be sent: at once at first; again
@@ -91,7 +114,7 @@ func (f *Fleet) deleteDue(n Node) time.Time {
 	return due
 }
 
-func (f *Fleet) deleteSent(ctx context.Context, from Node, at time.Time, met bool) error {
+func (f *Fleet) deleteSent(ctx context.Context, from Node, at time.Time) error {
 	return f.change(ctx, from.ID, func(tx Tx, n *Node) error {
 		if n.Phase != from.Phase || n.ServerID != from.ServerID || n.ServerGone {
 			return errMoved
@@ -102,9 +125,6 @@ func (f *Fleet) deleteSent(ctx context.Context, from Node, at time.Time, met boo
 			message += fmt.Sprintf(" again: it was not seen to be gone %s after the first time", at.Sub(n.EndedAt).Round(time.Second))
 		}
 		n.DeleteSentAt, n.Tries, n.Misses, n.MissingSince = at, 0, 0, time.Time{}
-		if met && n.ListedAt.IsZero() {
-			n.ListedAt = at
-		}
 		if err := f.event(ctx, tx, *n, kind, message); err != nil {
 			return err
 		}
