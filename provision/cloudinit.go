@@ -224,10 +224,10 @@ func renderDocument(p CloudInitParams, files []nodeFile) string {
 }
 
 func writeFileEntry(b *strings.Builder, f nodeFile) {
-	fmt.Fprintf(b, "  - path: \"%s\"\n    permissions: \"%s\"\n    content: |\n", f.path, f.mode)
+	fmt.Fprintf(b, "- path: \"%s\"\n  permissions: \"%s\"\n  content: |\n", f.path, f.mode)
 	for line := range strings.Lines(f.content) {
 		if line != "\n" {
-			b.WriteString("      ")
+			b.WriteString("    ")
 		}
 		b.WriteString(line)
 	}
@@ -236,5 +236,5 @@ func writeFileEntry(b *strings.Builder, f nodeFile) {
 // writeCommand writes a command word by word, which no shell reads. No word
 // has a quote or backslash.
 func writeCommand(b *strings.Builder, words ...string) {
-	fmt.Fprintf(b, "  - [\"%s\"]\n", strings.Join(words, `", "`))
+	fmt.Fprintf(b, "- [\"%s\"]\n", strings.Join(words, `", "`))
 }

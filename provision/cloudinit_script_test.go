@@ -34,8 +34,9 @@ func newScriptHost(t *testing.T, p CloudInitParams) *scriptHost {
 	text := files["/usr/local/sbin/fleet-setup"].Content
 	for old, replacement := range map[string]string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin": "PATH=" + h.dir + "/bin:/usr/bin:/bin",
-		"state=/var/lib/fleet": "state=" + h.dir + "/state",
-		">/dev/console":        ">>" + h.dir + "/console", // a file keeps all lines
+		"state=/var/lib/fleet":                    "state=" + h.dir + "/state",
+		"/sys/module/apparmor/parameters/enabled": h.dir + "/apparmor",
+		">/dev/console":                           ">>" + h.dir + "/console", // a file keeps all lines
 	} {
 		if !strings.Contains(text, old) {
 			t.Fatalf("the script has no %s", old)
@@ -249,7 +250,7 @@ func TestSetupScriptGivesUpForTheUnitToRepeat(t *testing.T) {
 		t.Errorf("pauses (-want +got):\n%s", diff)
 	}
 	// A broken package state, from a power cut, is repaired before each try.
-	if count(calls, "dpkg --configure -a") < 8 {
+	if count(calls, "dpkg --force-confdef --force-confold --configure -a") < 8 {
 		t.Error("packages are not repaired")
 	}
 	if err := os.Remove(filepath.Join(h.dir, "offline")); err != nil {
@@ -273,6 +274,27 @@ func TestSetupScriptWaitsForLocks(t *testing.T) {
 	for _, v := range []string{"DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_MODE=l"} {
 		if !strings.Contains(h.read("env"), v+"\n") {
 			t.Errorf("the install script does not see %s", v)
+		}
+	}
+}
+
+// TestSetupScriptAppArmor: Debian's docker.io alone cannot run a container on a
+// kernel with AppArmor.
+func TestSetupScriptAppArmor(t *testing.T) {
+	t.Parallel()
+	const install = "apt-get -q -y --no-install-recommends install apparmor"
+	for enabled, want := range map[string]int{"Y\n": 1, "N\n": 0} {
+		h := newScriptHost(t, plainParams())
+		for _, name := range []string{"docker", "up"} {
+			h.write(name, "")
+		}
+		h.write("apparmor", enabled)
+		if code, calls, _ := h.run(); code != 0 || count(calls, install) != want {
+			t.Errorf("enabled %q: %d, %v", enabled, code, calls)
+		}
+		h.fake("apparmor_parser", ":")
+		if code, calls, _ := h.run(); code != 0 || count(calls, install) != 0 {
+			t.Errorf("enabled %q, parser is there: %d, %v", enabled, code, calls)
 		}
 	}
 }

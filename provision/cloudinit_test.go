@@ -208,7 +208,7 @@ func TestCloudInitLongestFits(t *testing.T) {
 		NodeName:         host,
 		AgentImage:       host + ":65535/" + strings.Repeat("r", 456-len(host)-len(":65535/")-len("@"+testFingerprint)) + "@" + testFingerprint,
 		MeshEnabled:      true,
-		DockerInstallURL: "https://" + host + ":65535/?" + strings.Repeat("q", 512-len("https://"+host+":65535/?")),
+		DockerInstallURL: "https://" + host + ":65535/?" + strings.Repeat("q", 320-len("https://"+host+":65535/?")),
 		ShortName:        strings.Repeat("s", 32),
 	}
 	doc, _ := mustRender(t, p)

@@ -36,7 +36,7 @@ const (
 	// 253, an image's name 255, its tag 128, its digest 71.
 	maxAddrLength  = 320
 	maxImageLength = 456
-	maxURLLength   = 512
+	maxURLLength   = 320
 )
 
 // reservedShortNames own directories in /etc and /var/lib on every node.

@@ -8,6 +8,7 @@ export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export LC_ALL=C DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l
 url={{.InstallURL}}
 state=/var/lib/{{.Short}}
+work=
 
 # One line per step; on the console the provider can show it.
 say() {
@@ -28,16 +29,20 @@ start() {
   return 1
 }
 
-# After a power cut; and apt is to wait for others' locks, in this run alone.
+# apt is to wait for others' locks, and to ask nothing: in this run alone. And
+# a power cut may have left packages half installed.
 repair() {
+  [ -n "$work" ] || work=$(mktemp -d) || exit 73
+  trap 'rm -rf "$work"' EXIT
   command -v apt-get >/dev/null || return 0
+  chmod 755 "$work" # apt's helpers are not root
   cat >"$work/apt.conf" <<'END'
 DPkg::Lock::Timeout "300";
 Acquire::Retries "5";
 Dpkg::Options { "--force-confdef"; "--force-confold"; };
 END
   export APT_CONFIG="$work/apt.conf"
-  timeout 300 dpkg --configure -a
+  timeout 300 dpkg --force-confdef --force-confold --configure -a
 }
 
 from_apt() {
@@ -58,9 +63,6 @@ from_script() {
 
 install_docker() {
   ready && { say 'docker: ok, runs already'; return; }
-  work=$(mktemp -d) || return
-  trap 'rm -rf "$work"' EXIT
-  chmod 755 "$work" # apt's helpers are not root
   repair
   start && { say 'docker: ok, started'; return; }
   try=0
@@ -82,6 +84,16 @@ install_docker() {
   done
   say 'docker: failed; the next try follows'
   return 1
+}
+
+# Docker only recommends this package, and runs nothing without it where the
+# kernel has AppArmor.
+apparmor() {
+  grep -qs Y /sys/module/apparmor/parameters/enabled || return 0
+  command -v apparmor_parser >/dev/null || ! command -v apt-get >/dev/null && return
+  repair
+  from_apt apparmor
+  say "apparmor: installing it ended with $?"
 }
 
 pull() {
@@ -123,6 +135,7 @@ case ${1-} in
   # Reached, so all files are there: no boot needs to write them again.
   mkdir -p "$state" && sync && : >"$state/started"
   install_docker || exit
+  apparmor
   systemctl start --no-block {{.Short}}-metadata.service
   ;;
 pull) pull "$2" ;;
