@@ -42,6 +42,7 @@ var rooms = map[string][]string{
 	"internal/archtest":        {},
 	"tools":                    {"internal/image", "internal/api", "internal/cli", "client"},
 	"cmd/slipway":              {"*"},
+	"e2e":                      {},
 }
 
 // outside says which rooms alone may import a heavy or telling dependency.
