@@ -46,15 +46,31 @@ func (s *Sim) clockNow() time.Time {
 func (s *Sim) after(now time.Time, d time.Duration, do func(now time.Time)) {
 	s.events.seq++
 	heap.Push(&s.events, event{at: now.Add(d), seq: s.events.seq, do: do})
+	s.nudge()
+}
+
+// nudge has run look again at when the next event is due.
+func (s *Sim) nudge() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// catchUp lets everything happen that is due by now. s.mu must be held.
+// spawn runs f beside everything else; Close waits for its end. After Close it
+// does nothing, and says so. s.mu must be held.
+func (s *Sim) spawn(f func()) bool {
+	if s.closed {
+		return false
+	}
+	s.guests.Go(f)
+	return true
+}
+
+// catchUp lets everything happen that is due by now; after Close, nothing
+// happens any more. s.mu must be held.
 func (s *Sim) catchUp(now time.Time) {
-	for s.events.Len() > 0 && !s.events.items[0].at.After(now) {
+	for !s.closed && s.events.Len() > 0 && !s.events.items[0].at.After(now) {
 		e := heap.Pop(&s.events).(event)
 		e.do(e.at)
 	}
@@ -84,6 +100,7 @@ func (s *Sim) Advance(d time.Duration) {
 		s.advanced += d
 	}
 	s.catchUp(s.clockNow())
+	s.nudge() // what was an hour away may be a minute away now
 }
 
 // run lets events happen in time, until Close.

@@ -12,17 +12,21 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
-
-	"github.com/goccy/go-yaml"
 )
 
 // cloudConfig is the part of a cloud-config that is acted on.
 type cloudConfig struct {
+	packages []string
 	files    []cloudFile
-	commands [][]string // a command of one word is a line for the shell
-	notes    []string   // what a real cloud-init would warn of
+	commands []command
+	notes    []string // what a real cloud-init would warn of
+}
+
+// command is a line for the shell, or words that no shell reads.
+type command struct {
+	line  string
+	words []string
 }
 
 type cloudFile struct {
@@ -42,33 +46,35 @@ var knownKeys = strings.Fields(`apt apt_pipelining bootcmd byobu_by_default ca_c
 	resolv_conf rsyslog runcmd snap ssh ssh_authorized_keys ssh_deletekeys ssh_genkeytypes ssh_import_id ssh_pwauth swap
 	system_info timezone user users vendor_data write_files yum_repos`)
 
-// readUserData reads user-data as a real cloud-init does. An error means that
+// unhandled begins what cloud-init says of user-data that is of no kind that
+// it knows.
+const unhandled = "Unhandled non-multipart (text/x-not-multipart) userdata: "
+
+// readUserData reads user-data as a strict cloud-init does. An error means that
 // cloud-init warns, goes on without any of it, and the boot ends as if there
 // were none.
+//
+// It is stricter than the real one where that would act on something else than
+// was meant: carriage returns, which end up in the scripts; a key that stands
+// there twice, of which the last one counts; spaces before the first line.
 func readUserData(data []byte) (cloudConfig, error) {
 	if bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
 		plain, err := gunzip(data)
 		if err != nil {
-			return cloudConfig{}, fmt.Errorf("Unhandled non-multipart (text/x-not-multipart) userdata: %w", err)
+			return cloudConfig{}, fmt.Errorf(unhandled+"%w", err)
 		}
 		data = plain
 	}
-	switch {
-	case len(bytes.TrimSpace(data)) == 0:
+	if len(bytes.TrimSpace(data)) == 0 {
 		return cloudConfig{}, nil
-	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
-		return cloudConfig{}, errors.New("Unhandled non-multipart (text/x-not-multipart) userdata: a byte order mark stands before the first line")
-	case !utf8.Valid(data):
-		return cloudConfig{}, errors.New("Unhandled non-multipart (text/x-not-multipart) userdata: not UTF-8 text")
 	}
-	first, _, _ := bytes.Cut(data, []byte("\n"))
-	if string(bytes.TrimRight(first, " \t\r")) != "#cloud-config" {
-		return cloudConfig{}, errors.New("Unhandled non-multipart (text/x-not-multipart) userdata: the first line is not #cloud-config")
+	if err := checkText(data); err != nil {
+		return cloudConfig{}, fmt.Errorf(unhandled+"%w", err)
 	}
-	var doc map[string]any
-	if err := yaml.UnmarshalWithOptions(data, &doc, yaml.AllowDuplicateMapKey()); err != nil {
+	doc, err := readYAML(data)
+	if err != nil {
 		why, _, _ := strings.Cut(err.Error(), "\n")
-		return cloudConfig{}, fmt.Errorf("Failed loading yaml blob. Invalid format: %s", why)
+		return cloudConfig{}, fmt.Errorf("Failed loading yaml blob. Invalid format: %s", why) //nolint:staticcheck // cloud-init's words
 	}
 	var c cloudConfig
 	for _, key := range sortedKeys(doc) {
@@ -76,9 +82,25 @@ func readUserData(data []byte) (cloudConfig, error) {
 			c.note("Additional properties are not allowed (%q was unexpected)", key)
 		}
 	}
+	c.readPackages(doc)
 	c.readFiles(doc)
 	c.readCommands(doc)
 	return c, nil
+}
+
+func checkText(data []byte) error {
+	first, _, _ := bytes.Cut(data, []byte("\n"))
+	switch {
+	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
+		return errors.New("a byte order mark stands before the first line")
+	case !utf8.Valid(data):
+		return errors.New("not UTF-8 text")
+	case bytes.ContainsRune(data, '\r'):
+		return errors.New("carriage returns at the ends of lines")
+	case string(bytes.TrimRight(first, " \t")) != "#cloud-config":
+		return errors.New("the first line is not #cloud-config")
+	}
+	return nil
 }
 
 // gunzip unpacks what was compressed, up to a size that no first boot needs.
@@ -94,42 +116,73 @@ func (c *cloudConfig) note(format string, args ...any) {
 	c.notes = append(c.notes, "Invalid cloud-config: "+fmt.Sprintf(format, args...))
 }
 
-func (c *cloudConfig) readFiles(doc map[string]any) {
-	v, ok := doc["write_files"]
+// list returns a key's list. Another kind of value makes its module fail, as
+// an empty one does.
+func (c *cloudConfig) list(doc map[string]any, key string) []any {
+	v, ok := doc[key]
 	if !ok {
-		return
+		return nil
 	}
 	list, ok := v.([]any)
 	if !ok {
-		c.note("write_files: %v is not of type 'array'", v)
-		return
+		if v == nil {
+			v = "None"
+		}
+		c.note("%s: %v is not of type 'array'", key, v)
 	}
-	for i, item := range list {
-		f, err := readFile(item)
-		if err != nil {
-			c.note("write_files.%d: %v", i, err)
+	return list
+}
+
+func (c *cloudConfig) readPackages(doc map[string]any) {
+	for _, item := range c.list(doc, "packages") {
+		switch p := item.(type) {
+		case string:
+			c.packages = append(c.packages, p)
+		case []any: // with a version
+			if len(p) > 0 {
+				c.packages = append(c.packages, fmt.Sprint(p[0]))
+			}
+		}
+	}
+}
+
+// readFiles reads write_files up to the first entry on which the module fails;
+// those after it are not written.
+func (c *cloudConfig) readFiles(doc map[string]any) {
+	for i, item := range c.list(doc, "write_files") {
+		m, ok := item.(map[string]any)
+		if !ok {
+			c.note("write_files.%d: not of type 'object'; no file after it is written", i)
+			return
+		}
+		if path, _ := m["path"].(string); path == "" {
+			c.note("write_files.%d: 'path' is a required property", i)
 			continue
+		}
+		f, err := readFile(m)
+		if err != nil {
+			c.note("write_files.%d: %v; no file after it is written", i, err)
+			return
+		}
+		if p, ok := m["permissions"].(string); ok {
+			if n, err := strconv.ParseUint(p, 8, 12); err == nil {
+				f.mode = os.FileMode(n & 0o777)
+			} else {
+				c.note("write_files.%d: undecodable permissions %q, returning default 0644", i, p)
+			}
 		}
 		c.files = append(c.files, f)
 	}
 }
 
-func readFile(item any) (cloudFile, error) {
-	m, ok := item.(map[string]any)
-	if !ok {
-		return cloudFile{}, errors.New("not of type 'object'")
-	}
-	path, _ := m["path"].(string)
-	if path == "" {
-		return cloudFile{}, errors.New("'path' is a required property")
-	}
-	f := cloudFile{path: path, mode: 0o644}
+func readFile(m map[string]any) (cloudFile, error) {
+	f := cloudFile{path: m["path"].(string), mode: 0o644} // checked by the caller
 	switch content := m["content"].(type) {
 	case nil:
 	case string:
 		f.data = []byte(content)
 	default:
-		return cloudFile{}, errors.New("content is not of type 'string'")
+		return cloudFile{}, fmt.Errorf("content %v is not of type 'string'", content)
 	}
 	switch enc, _ := m["encoding"].(string); enc {
 	case "", "text/plain":
@@ -139,18 +192,23 @@ func readFile(item any) (cloudFile, error) {
 			return cloudFile{}, errors.New("content is not base64")
 		}
 		f.data = data
-	default:
-		return cloudFile{}, fmt.Errorf("encoding %q is not simulated", enc)
-	}
-	switch p := m["permissions"].(type) {
-	case nil:
-	case string:
-		// Nonsense leaves the default, with a warning alone.
-		if n, err := strconv.ParseUint(p, 8, 12); err == nil {
-			f.mode = os.FileMode(n & 0o777)
+	case "gz", "gzip", "gz+base64", "gzip+base64", "gz+b64", "gzip+b64":
+		data := f.data
+		if strings.Contains(enc, "+") {
+			var err error
+			if data, err = base64.StdEncoding.DecodeString(strings.Join(strings.Fields(string(f.data)), "")); err != nil {
+				return cloudFile{}, errors.New("content is not base64")
+			}
 		}
-	case uint64:
-		f.mode = os.FileMode(p & 0o777) // a number is taken as it is, not as octal digits
+		plain, err := gunzip(data)
+		if err != nil {
+			return cloudFile{}, errors.New("content is not compressed")
+		}
+		f.data = plain
+	default: // a warning alone, and taken for text
+	}
+	if n, ok := m["permissions"].(int64); ok {
+		f.mode = os.FileMode(n & 0o777) // a number is taken as it is, not as octal digits
 	}
 	if o, _ := m["owner"].(string); o != "" && o != "root" && o != "root:root" {
 		return cloudFile{}, fmt.Errorf("owner %s: no such user yet", o)
@@ -160,102 +218,23 @@ func readFile(item any) (cloudFile, error) {
 }
 
 func (c *cloudConfig) readCommands(doc map[string]any) {
-	v, ok := doc["runcmd"]
-	if !ok {
-		return
-	}
-	list, ok := v.([]any)
-	if !ok {
-		c.note("runcmd: %v is not of type 'array'", v)
-		return
-	}
-	for i, item := range list {
+	for i, item := range c.list(doc, "runcmd") {
 		switch cmd := item.(type) {
 		case string:
-			c.commands = append(c.commands, []string{cmd})
+			c.commands = append(c.commands, command{line: cmd})
 		case []any:
 			var words []string
 			for _, w := range cmd {
 				words = append(words, fmt.Sprint(w))
 			}
-			c.commands = append(c.commands, words)
+			c.commands = append(c.commands, command{words: words})
 		case nil:
 		default:
-			c.note("runcmd.%d: %v is not valid under any of the given schemas", i, item)
+			// cloud-init makes one script of all: none of it is run.
+			c.note("runcmd.%d: %v is not valid under any of the given schemas; nothing is run", i, item)
+			c.commands = nil
+			return
 		}
-	}
-}
-
-// cloudInit does what cloud-init does at a boot: at the first, it writes the
-// files and runs the commands; at every one it keeps a copy of the user-data.
-func (g *guest) cloudInit(now time.Time) {
-	g.stage = "cloud-init"
-	id := "i-" + itoa(g.server.id)
-	for _, f := range []cloudFile{
-		{path: "/etc/hostname", data: []byte(g.server.name + "\n"), mode: 0o644},
-		{path: "/etc/os-release", data: []byte("PRETTY_NAME=\"Ubuntu 24.04 LTS (simulated)\"\nID=ubuntu\nVERSION_ID=\"24.04\"\n"), mode: 0o644},
-		{path: "/var/lib/cloud/data/instance-id", data: []byte(id + "\n"), mode: 0o644},
-		{path: "/var/lib/cloud/instances/" + id + "/user-data.txt", data: g.server.userData, mode: 0o600},
-		{path: "/var/lib/cloud/instances/" + id + "/user-data.txt.i", data: g.server.userData, mode: 0o600},
-		{path: "/run/cloud-init/combined-cloud-config.json", data: []byte(strconv.Quote(string(g.server.userData))), mode: 0o600},
-	} {
-		if err := g.put(f.path, f.data, f.mode, false); err != nil {
-			g.print(now, "cloud-init: %v", err)
-		}
-	}
-	g.print(now, "cloud-init: running 'init', instance %s", id)
-	if g.boots > 1 {
-		g.later(now, metadataTime, func(now time.Time) { g.startEnabled(now) })
-		return
-	}
-	c, err := readUserData(g.server.userData)
-	if err != nil {
-		g.print(now, "cloud-init: WARNING: %v", err)
-		g.stage = "up"
-		return
-	}
-	for _, n := range c.notes {
-		g.print(now, "cloud-init: WARNING: %s", n)
-	}
-	for _, f := range c.files {
-		if err := g.put(f.path, f.data, f.mode, f.appends); err != nil {
-			g.print(now, "cloud-init: write_files: %v", err)
-		}
-	}
-	g.print(now, "cloud-init: %d files written", len(c.files))
-	g.later(now, metadataTime, func(now time.Time) {
-		for _, cmd := range c.commands {
-			g.runcmd(now, cmd)
-		}
-		g.print(now, "cloud-init: finished")
-		g.up()
-	})
-}
-
-func (g *guest) runcmd(now time.Time, cmd []string) {
-	if len(cmd) == 1 {
-		cmd = strings.Fields(cmd[0])
-	}
-	switch {
-	case len(cmd) == 0 || cmd[0] == "sync":
-	case strings.TrimPrefix(strings.TrimPrefix(cmd[0], "/usr"), "/bin/") == "systemctl":
-		g.systemctl(now, cmd[1:])
-	default:
-		g.print(now, "runcmd: %s: not simulated", cmd[0])
-	}
-}
-
-func (g *guest) startEnabled(now time.Time) {
-	for _, u := range g.enabled {
-		g.startUnit(now, u)
-	}
-	g.up()
-}
-
-// up notes that the boot itself is over.
-func (g *guest) up() {
-	if g.stage == "cloud-init" {
-		g.stage = "up"
 	}
 }
 

@@ -2,11 +2,12 @@ package cloudsim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -18,8 +19,8 @@ type Guest struct {
 	// Root is the directory that has the guest's files.
 	Root string `json:"root"`
 	IPv4 string `json:"ipv4,omitempty"`
-	// Stage is how far the guest is: off, booting, cloud-init, starting, up,
-	// failed.
+	// Stage is how far the guest is: off, booting, cloud-init, up (cloud-init
+	// has ended, well or not), failed (it never gets to cloud-init).
 	Stage string `json:"stage"`
 	Boots int    `json:"boots"`
 	// Containers are the names of those that run.
@@ -29,34 +30,14 @@ type Guest struct {
 	Console []string `json:"console"`
 }
 
-// Container is what a guest's unit asked Docker to run.
-type Container struct {
-	Name    string
-	Image   string
-	Args    []string
-	Env     map[string]string
-	Mounts  []Mount
-	Devices []string
-	CapAdd  []string
-	User    string
-	Network string
-}
-
-// Mount is a bind mount. HostPath is on the machine that runs the simulation,
-// within Guest.Root.
-type Mount struct {
-	HostPath      string
-	ContainerPath string
-	ReadOnly      bool
-}
-
 // How long the stages of a boot take, in simulated time.
 const (
-	kernelTakes  = 5 * time.Second // from running to cloud-init
-	dockerTakes  = 15 * time.Second
-	pullTakes    = 6 * time.Second
-	maxConsole   = 500 // lines
-	metadataTime = time.Second
+	startTakes  = 3 * time.Second // from power-on to running
+	kernelTakes = 5 * time.Second // from running to cloud-init
+	dockerTakes = 15 * time.Second
+	pullTakes   = 6 * time.Second
+	stepTakes   = time.Second // whatever is small
+	maxConsole  = 500         // lines
 )
 
 // guest is the inside of a server. Sim.mu guards it but for the files.
@@ -68,14 +49,20 @@ type guest struct {
 	boots   int
 	console []string
 	powered time.Time
-	// enabled are units that start at each boot.
-	enabled []string
-	started map[string]bool // units, in this boot
-	docker  bool            // installed
-	ctx     context.Context // ends with the power
-	stop    context.CancelFunc
-	running map[string]bool // containers
-	ended   *sync.WaitGroup // of the containers of this boot
+	// wrote and ran tell whether this instance has written its files, and run
+	// its commands.
+	wrote, ran bool
+	dockerAt   time.Time       // when Docker is installed; zero: nobody did
+	images     map[string]bool // pulled
+	enabled    []string        // units that start at each boot
+	upAt       map[string]time.Time
+	starts     map[string][]time.Time // of units, for their limits
+	ctx        context.Context        // ends with the power
+	stop       context.CancelFunc
+	running    map[string]bool // containers
+	// busy has, by container name, what is closed when its latest run is over:
+	// no run begins before that, whatever the boot.
+	busy map[string]chan struct{}
 }
 
 // bootFaults marks a new server with what the rules have in store for it.
@@ -107,7 +94,7 @@ func (s *Sim) powerOn(sv *server, now time.Time) {
 	sv.state = stateStarting
 	sv.powerCycle++
 	cycle := sv.powerCycle
-	s.after(now, hetznerStartTakes, func(now time.Time) {
+	s.after(now, startTakes, func(now time.Time) {
 		if sv.powerCycle == cycle && sv.state == stateStarting {
 			sv.state = stateRunning
 			s.boot(sv, now, cycle)
@@ -121,7 +108,7 @@ func (s *Sim) powerOff(sv *server) {
 	if sv.state != stateDeleting {
 		sv.state = stateStopping
 	}
-	if g := sv.guest; g != nil && g.stop != nil {
+	if g := sv.guest; g != nil {
 		g.stop()
 		g.stage, g.running = "off", map[string]bool{}
 	}
@@ -134,9 +121,16 @@ func (s *Sim) endGuest(sv *server) {
 		return
 	}
 	sv.guest = nil
+	sv.powerCycle++
 	g.stop()
-	s.guests.Go(func() {
-		g.ended.Wait()
+	var busy []chan struct{}
+	for _, c := range g.busy {
+		busy = append(busy, c)
+	}
+	s.spawn(func() {
+		for _, c := range busy {
+			<-c
+		}
 		if err := os.RemoveAll(filepath.Dir(g.root)); err != nil {
 			s.log.Warn("a guest's files could not be removed", "error", err)
 		}
@@ -146,12 +140,18 @@ func (s *Sim) endGuest(sv *server) {
 func (s *Sim) boot(sv *server, now time.Time, cycle int) {
 	g := sv.guest
 	if g == nil {
-		g = &guest{sim: s, server: sv, root: filepath.Join(s.opts.GuestDir, sv.project.provider+"-"+itoa(sv.id), "rootfs"), ended: &sync.WaitGroup{}}
+		g = &guest{
+			sim: s, server: sv, root: filepath.Join(s.opts.GuestDir, sv.project.provider+"-"+itoa(sv.id), "rootfs"),
+			images: map[string]bool{}, busy: map[string]chan struct{}{},
+		}
 		sv.guest = g
 	}
 	g.boots++
+	if g.dockerAt.After(now) {
+		g.dockerAt = time.Time{} // the power went in the middle of it
+	}
 	g.powered, g.stage = now, "booting"
-	g.started, g.running = map[string]bool{}, map[string]bool{}
+	g.upAt, g.starts, g.running = map[string]time.Time{}, map[string][]time.Time{}, map[string]bool{}
 	g.ctx, g.stop = context.WithCancel(s.ctx)
 	g.print(now, "Linux version 6.8.0 (simulated), boot %d", g.boots)
 	if sv.noBoot {
@@ -174,6 +174,8 @@ func (s *Sim) boot(sv *server, now time.Time, cycle int) {
 		}
 	})
 }
+
+func (g *guest) hasDocker(now time.Time) bool { return !g.dockerAt.IsZero() && !g.dockerAt.After(now) }
 
 // later does something after a while, if the power is still on.
 func (g *guest) later(now time.Time, d time.Duration, do func(now time.Time)) {
@@ -220,74 +222,99 @@ func (g *guest) public() Guest {
 	return o
 }
 
-// path returns where a path of the guest is, and keeps ".." inside of it.
-func (g *guest) path(p string) string { return filepath.Join(g.root, filepath.Clean("/"+p)) }
+// inside is a path of the guest as one below its root: ".." ends there.
+func inside(p string) string { return strings.TrimPrefix(path.Clean("/"+p), "/") }
 
-// put writes a file with its mode. Directories above it are made as
-// cloud-init makes them.
-func (g *guest) put(path string, data []byte, mode os.FileMode, add bool) error {
-	full := g.path(path)
-	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-		return err
+// path returns where a path of the guest is.
+func (g *guest) path(p string) string { return filepath.Join(g.root, filepath.FromSlash(inside(p))) }
+
+// files opens the guest's root: nothing that is done with it gets out, through
+// symbolic links neither.
+func (g *guest) files() (*os.Root, error) {
+	if err := os.MkdirAll(g.root, 0o755); err != nil {
+		return nil, err
 	}
-	flags := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	if add {
-		flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND
-	}
-	f, err := os.OpenFile(full, flags, 0o600)
+	return os.OpenRoot(g.root)
+}
+
+// put writes a file with its mode. Directories above it are made as cloud-init
+// makes them.
+func (g *guest) put(f cloudFile) (err error) {
+	root, err := g.files()
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Chmod(mode)
+	defer root.Close() //nolint:errcheck // a directory that was read only
+	name := inside(f.path)
+	if name == "" {
+		return errors.New("/: is a directory")
 	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
+	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return err
 	}
-	return err
+	flags := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	if f.appends {
+		flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND
+	}
+	file, err := root.OpenFile(name, flags, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(f.data)
+	return errors.Join(err, file.Chmod(f.mode), file.Close())
 }
 
-// systemctl does the part of systemctl that first boots use.
-func (g *guest) systemctl(now time.Time, args []string) {
-	var verb string
-	var units []string
-	for _, a := range args {
-		switch {
-		case strings.HasPrefix(a, "-"):
-		case verb == "":
-			verb = a
-		default:
-			if !strings.Contains(a, ".") {
-				a += ".service"
-			}
-			units = append(units, a)
-		}
+// mkdir makes a directory, and those above it, with a mode of its own.
+func (g *guest) mkdir(p string, mode os.FileMode) error {
+	root, err := g.files()
+	if err != nil {
+		return err
 	}
-	switch verb {
-	case "daemon-reload":
-	case "enable", "start", "restart":
-		for _, u := range units {
-			if _, err := os.Stat(g.unitPath(u)); err != nil {
-				g.print(now, "systemctl: Unit %s not found.", u)
-				continue
-			}
-			if verb == "enable" {
-				g.enable(u)
-			}
-			if verb != "enable" || contains(args, "--now") {
-				g.startUnit(now, u)
-			}
-		}
-	default:
-		g.print(now, "systemctl %s: not simulated", verb)
+	defer root.Close() //nolint:errcheck // as above
+	name := inside(p)
+	if name == "" {
+		return nil
 	}
+	if err := root.MkdirAll(name, 0o755); err != nil {
+		return err
+	}
+	return root.Chmod(name, mode)
 }
 
-func (g *guest) unitPath(u string) string { return g.path("/etc/systemd/system/" + filepath.Base(u)) }
-
-func (g *guest) enable(u string) {
-	if !contains(g.enabled, u) {
-		g.enabled = append(g.enabled, u)
+// link makes a symbolic link, if there is nothing yet.
+func (g *guest) link(p, to string) error {
+	root, err := g.files()
+	if err != nil {
+		return err
 	}
+	defer root.Close() //nolint:errcheck // as above
+	if err := root.Symlink(to, inside(p)); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// read returns a file's content, and whether it can be run.
+func (g *guest) read(p string) (data []byte, program bool, err error) {
+	root, err := g.files()
+	if err != nil {
+		return nil, false, err
+	}
+	defer root.Close() //nolint:errcheck // as above
+	info, err := root.Stat(inside(p))
+	if err != nil {
+		return nil, false, err
+	}
+	data, err = root.ReadFile(inside(p))
+	return data, info.Mode()&0o111 != 0, err
+}
+
+func (g *guest) exists(p string) bool {
+	root, err := g.files()
+	if err != nil {
+		return false
+	}
+	defer root.Close() //nolint:errcheck // as above
+	_, err = root.Stat(inside(p))
+	return err == nil
 }

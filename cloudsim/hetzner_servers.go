@@ -15,7 +15,7 @@ import (
 // How long things take, in simulated time.
 const (
 	hetznerCreateTakes = 6 * time.Second
-	hetznerStartTakes  = 3 * time.Second
+	hetznerStartTakes  = startTakes
 	hetznerDeleteTakes = 3 * time.Second
 	hetznerActTakes    = 2 * time.Second
 	// hetznerNameHeld is how much longer than its server a name is taken.

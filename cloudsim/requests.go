@@ -19,7 +19,11 @@ type Request struct {
 	Path     string    `json:"path"`
 	Name     string    `json:"name,omitempty"`
 	Status   int       `json:"status"` // 0: the connection was cut
-	Fault    Effect    `json:"fault,omitempty"`
+	// Took is how much real time it took, with what faults made of it. In JSON
+	// it is text, as "1.5ms". It is zero when the clock is manual: such a log
+	// is the same in every run.
+	Took  Duration `json:"took"`
+	Fault Effect   `json:"fault,omitempty"`
 }
 
 // maxRequests is how many requests the log keeps.
@@ -62,6 +66,7 @@ type call struct {
 func (c *call) faulty(provider string, refuse func(w http.ResponseWriter, f Fault), do func(w http.ResponseWriter)) {
 	s, out := c.sim, c.w
 	req := Request{Provider: provider, Call: c.name, Method: c.r.Method, Path: c.r.URL.Path, Name: c.subject}
+	began := time.Now()
 	var f *Fault
 	s.locked(func(time.Time) { f = s.hit(answerEffects, provider, c.name, c.subject) })
 	if f != nil {
@@ -70,6 +75,9 @@ func (c *call) faulty(provider string, refuse func(w http.ResponseWriter, f Faul
 	finish := func(status int) {
 		s.locked(func(now time.Time) {
 			req.At, req.Status = now, status
+			if !s.opts.Manual {
+				req.Took = Duration(time.Since(began).Round(time.Microsecond))
+			}
 			if c.project != nil {
 				req.Project = c.project.name
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -34,6 +35,9 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// maxSpeed is a day in a second.
+const maxSpeed = 86_400
+
 // EnvVar is an environment variable.
 type EnvVar struct{ Name, Value string }
 
@@ -50,6 +54,7 @@ type Sim struct {
 	started time.Time // real
 
 	mu       sync.Mutex
+	closed   bool
 	start    time.Time     // simulated time at started
 	advanced time.Duration // by Advance
 	events   eventQueue
@@ -64,8 +69,8 @@ type Sim struct {
 
 // New returns a simulated cloud that runs until Close.
 func New(opts Options) (*Sim, error) {
-	if opts.Speed < 0 {
-		return nil, fmt.Errorf("cloudsim: speed %v is not above zero", opts.Speed)
+	if opts.Speed < 0 || math.IsNaN(opts.Speed) || opts.Speed > maxSpeed {
+		return nil, fmt.Errorf("cloudsim: speed %v is not from above 0 to %d", opts.Speed, maxSpeed)
 	}
 	if opts.Speed == 0 {
 		opts.Speed = 1
@@ -98,8 +103,12 @@ func New(opts Options) (*Sim, error) {
 	return s, nil
 }
 
-// Close ends every guest and removes the temporary files.
+// Close ends every guest, waits for the ends, and removes the temporary files.
+// From then on the clouds still answer, but nothing happens in them.
 func (s *Sim) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
 	s.stop()
 	s.loop.Wait()
 	s.guests.Wait()

@@ -1,12 +1,10 @@
 package cloudsim
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,71 +47,226 @@ func (u unit) words(section, key string) []string {
 	return strings.Fields(strings.Join(u[section][key], " "))
 }
 
-// startUnit starts a unit and, before it, those that it wants and comes after.
-func (g *guest) startUnit(now time.Time, name string) {
-	if g.started[name] {
-		return
+// last is the value that counts of a key that has one.
+func (u unit) last(section, key string) string {
+	v := u[section][key]
+	if len(v) == 0 {
+		return ""
 	}
-	g.started[name] = true
-	data, err := os.ReadFile(g.unitPath(name))
+	return v[len(v)-1]
+}
+
+// span is a time as units write it: seconds without more, or as "1min 30s".
+func (u unit) span(section, key string, def time.Duration) time.Duration {
+	v := u.last(section, key)
+	if v == "" {
+		return def
+	}
+	if n, err := strconv.ParseFloat(v, 64); err == nil {
+		return time.Duration(n * float64(time.Second))
+	}
+	d, err := time.ParseDuration(strings.NewReplacer("min", "m", "sec", "s", " ", "").Replace(v))
 	if err != nil {
-		return // Docker's own, and targets: taken to be there
+		return def
+	}
+	return d
+}
+
+// systemctl does the part of systemctl that first boots use.
+func (g *guest) systemctl(now time.Time, args []string) {
+	var verb string
+	var units []string
+	for _, a := range args {
+		switch {
+		case strings.HasPrefix(a, "-"):
+		case verb == "":
+			verb = a
+		default:
+			if !strings.Contains(a, ".") {
+				a += ".service"
+			}
+			units = append(units, a)
+		}
+	}
+	switch verb {
+	case "daemon-reload":
+	case "enable", "start", "restart":
+		for _, name := range units {
+			if verb == "enable" && !g.enable(now, name) {
+				continue
+			}
+			if verb != "enable" || slices.Contains(args, "--now") {
+				g.startUnit(now, name)
+			}
+		}
+	default:
+		g.print(now, "systemctl %s: not simulated", verb)
+	}
+}
+
+func unitPath(name string) string { return "/etc/systemd/system/" + path.Base(name) }
+
+// loadUnit reads a unit. The system's own are taken to be there, and to be up.
+func (g *guest) loadUnit(now time.Time, name string) (unit, bool) {
+	data, _, err := g.read(unitPath(name))
+	if err != nil {
+		if !errors.Is(err, os.ErrNotExist) {
+			g.print(now, "systemd: %s: %v", name, err)
+		}
+		return nil, false
 	}
 	u, err := parseUnit(string(data))
 	if err != nil {
 		g.print(now, "systemd: %s: %v", name, err)
-		return
+		return nil, false
+	}
+	return u, true
+}
+
+func isSystems(name string) bool {
+	return strings.HasSuffix(name, ".target") || slices.Contains([]string{"docker.service", "containerd.service", "docker.socket"}, name)
+}
+
+func (g *guest) enable(now time.Time, name string) bool {
+	u, ok := g.loadUnit(now, name)
+	switch {
+	case isSystems(name):
+		return true
+	case !ok:
+		g.print(now, "systemctl: Failed to enable unit: Unit file %s does not exist.", name)
+		return false
+	case u["Install"] == nil:
+		g.print(now, "systemctl: The unit files have no installation config: %s", name)
+		return false
+	}
+	if !slices.Contains(g.enabled, name) {
+		g.enabled = append(g.enabled, name)
+	}
+	return true
+}
+
+// startUnit starts a unit, and those that it wants, and returns how long it
+// takes until it is up. It begins when those that it comes after are up.
+func (g *guest) startUnit(now time.Time, name string) time.Duration {
+	if at, started := g.upAt[name]; started {
+		return max(0, at.Sub(now))
+	}
+	g.upAt[name] = now
+	u, ok := g.loadUnit(now, name)
+	if !ok {
+		if !isSystems(name) {
+			g.print(now, "systemctl: Unit %s not found.", name)
+		}
+		return 0
 	}
 	wait := time.Duration(0)
 	after := u.words("Unit", "After")
 	for _, dep := range append(u.words("Unit", "Wants"), u.words("Unit", "Requires")...) {
-		if slices.Contains(after, dep) {
-			wait += g.startDependency(now, dep)
+		if takes := g.startUnit(now, dep); slices.Contains(after, dep) {
+			wait = max(wait, takes)
 		}
 	}
+	takes := wait
+	if u.last("Service", "Type") == "oneshot" {
+		takes += g.oneshotTakes(now, u)
+	}
+	g.upAt[name] = now.Add(takes)
 	g.later(now, wait, func(now time.Time) { g.runService(now, name, u) })
+	return takes
 }
 
-// startDependency starts a unit that another waits for, and returns how long it
-// takes.
-func (g *guest) startDependency(now time.Time, name string) time.Duration {
-	_, err := os.Stat(g.unitPath(name))
-	if err != nil || g.started[name] {
-		return 0
+// installs tells whether a oneshot's script speaks of Docker: if there is no
+// Docker yet, it installs it.
+func (g *guest) installs(u unit) bool {
+	for _, line := range u["Service"]["ExecStart"] {
+		words := unitWords(strings.TrimLeft(line, "-+!@:"))
+		if len(words) == 0 {
+			continue
+		}
+		data, program, err := g.read(words[0])
+		if err == nil && program && strings.Contains(string(data), "docker") {
+			return true
+		}
 	}
-	g.started[name] = true
-	if g.docker {
-		return metadataTime
+	return false
+}
+
+func (g *guest) oneshotTakes(now time.Time, u unit) time.Duration {
+	if g.hasDocker(now) || !g.installs(u) {
+		return stepTakes
 	}
-	g.docker = true
-	g.print(now, "%s: installing Docker", name)
 	return dockerTakes
 }
 
+// runService runs what a unit says. The image's own programs are taken to be
+// there; one that the guest was given must be able to run.
 func (g *guest) runService(now time.Time, name string, u unit) {
+	if !g.mayStart(now, name, u) {
+		return
+	}
 	for _, line := range u["Service"]["ExecStartPre"] {
-		if err := g.prepare(line); err != nil {
+		if err := g.prepare(line); err != nil && !strings.HasPrefix(line, "-") {
 			g.print(now, "systemd: %s: %v", name, err)
+			g.ended(now, name, u, true)
 			return
 		}
 	}
 	start := u["Service"]["ExecStart"]
-	if len(start) != 1 {
-		g.print(now, "systemd: %s: has no ExecStart", name)
+	if len(start) == 0 || len(start) > 1 && u.last("Service", "Type") != "oneshot" {
+		g.print(now, "systemd: %s: has not exactly one ExecStart", name)
 		return
 	}
-	words := unitWords(start[0])
-	if len(words) < 2 || path.Base(words[0]) != "docker" || words[1] != "run" {
+	for _, line := range start {
+		words := unitWords(strings.TrimLeft(line, "-+!@:"))
+		switch {
+		case len(words) == 0 || !strings.HasPrefix(words[0], "/"):
+			g.print(now, "systemd: %s: Executable path is not absolute: %s", name, line)
+			return
+		case path.Base(words[0]) == "docker" && len(words) > 2 && words[1] == "run":
+			g.startContainer(now, name, u, words[2:])
+			continue
+		}
+		if _, program, err := g.read(words[0]); err == nil && !program {
+			g.print(now, "systemd: %s: Failed to execute %s: Permission denied", name, words[0])
+			g.ended(now, name, u, true)
+			return
+		} else if err != nil && (strings.HasPrefix(words[0], "/usr/local/") || strings.HasPrefix(words[0], "/opt/")) {
+			g.print(now, "systemd: %s: Failed to execute %s: No such file or directory", name, words[0])
+			g.ended(now, name, u, true)
+			return
+		}
+		if u.last("Service", "Type") == "oneshot" && g.installs(u) {
+			g.installDocker(now, name)
+		}
 		g.print(now, "systemd: started %s", name)
-		return
 	}
-	c, err := g.dockerRun(words[2:])
+}
+
+// mayStart keeps the limit on how often a unit is started.
+func (g *guest) mayStart(now time.Time, name string, u unit) bool {
+	interval := u.span("Unit", "StartLimitIntervalSec", 10*time.Second)
+	burst, err := strconv.Atoi(u.last("Unit", "StartLimitBurst"))
 	if err != nil {
-		g.print(now, "docker: %v", err)
+		burst = 5
+	}
+	recent := slices.DeleteFunc(g.starts[name], func(at time.Time) bool { return now.Sub(at) >= interval })
+	if interval > 0 && len(recent) >= burst {
+		g.print(now, "systemd: %s: Start request repeated too quickly.", name)
+		return false
+	}
+	g.starts[name] = append(recent, now)
+	return true
+}
+
+// ended starts a unit again, if it says so.
+func (g *guest) ended(now time.Time, name string, u unit, failed bool) {
+	switch restart := u.last("Service", "Restart"); {
+	case restart == "always" && u.last("Service", "Type") != "oneshot", restart == "on-failure" && failed, restart == "on-success" && !failed:
+	default:
 		return
 	}
-	g.print(now, "%s: pulling %s", name, c.Image)
-	g.later(now, pullTakes, func(now time.Time) { g.runContainer(now, name, u, c) })
+	pause := max(u.span("Service", "RestartSec", 100*time.Millisecond), 100*time.Millisecond)
+	g.later(now, pause, func(now time.Time) { g.runService(now, name, u) })
 }
 
 // prepare does what of ExecStartPre has an effect on files: install -d.
@@ -143,10 +296,7 @@ func (g *guest) prepare(line string) error {
 		}
 	}
 	for _, d := range dirs {
-		if err := os.MkdirAll(g.path(d), 0o755); err != nil {
-			return err
-		}
-		if err := os.Chmod(g.path(d), mode); err != nil {
+		if err := g.mkdir(d, mode); err != nil {
 			return err
 		}
 	}
@@ -182,145 +332,4 @@ func unitWords(line string) []string {
 		words[i] = strings.NewReplacer("%%", "%", "$$", "$").Replace(w)
 	}
 	return words
-}
-
-// dockerFlags are those of `docker run` that take a value, and those that do
-// not.
-var (
-	dockerValueFlags = strings.Fields("--name --user -u --network --net --env-file -e --env -v --volume --mount --device --cap-add --cap-drop --log-driver --log-opt --label -l -w --workdir --pid --ipc --security-opt --restart --hostname -h --entrypoint --memory -m --cpus --ulimit --add-host --dns --stop-timeout --tmpfs --pull")
-	dockerBoolFlags  = strings.Fields("--rm --privileged --init --read-only -i -t -it -d --detach --interactive --tty")
-)
-
-// dockerRun takes the arguments of `docker run` apart.
-func (g *guest) dockerRun(args []string) (Container, error) {
-	c := Container{Env: map[string]string{}}
-	for i := 0; i < len(args); i++ {
-		a := args[i]
-		if !strings.HasPrefix(a, "-") {
-			c.Image, c.Args = a, args[i+1:]
-			if c.Name == "" {
-				c.Name = "unnamed"
-			}
-			return c, nil
-		}
-		if slices.Contains(dockerBoolFlags, a) {
-			continue
-		}
-		flag, value, has := strings.Cut(a, "=")
-		if !slices.Contains(dockerValueFlags, flag) {
-			return c, fmt.Errorf("unknown flag: %s", flag)
-		}
-		if !has {
-			if i++; i >= len(args) {
-				return c, fmt.Errorf("flag needs an argument: %s", flag)
-			}
-			value = args[i]
-		}
-		if err := g.dockerFlag(&c, flag, value); err != nil {
-			return c, err
-		}
-	}
-	return c, errors.New(`"docker run" requires at least 1 argument`)
-}
-
-func (g *guest) dockerFlag(c *Container, flag, value string) error {
-	switch flag {
-	case "--name":
-		c.Name = value
-	case "--user", "-u":
-		c.User = value
-	case "--network", "--net":
-		c.Network = value
-	case "--device":
-		c.Devices = append(c.Devices, value)
-	case "--cap-add":
-		c.CapAdd = append(c.CapAdd, value)
-	case "-e", "--env":
-		k, v, _ := strings.Cut(value, "=")
-		c.Env[k] = v
-	case "--env-file":
-		return g.envFile(c, value)
-	case "-v", "--volume":
-		return g.mount(c, value)
-	}
-	return nil
-}
-
-// envFile reads a file as `docker run --env-file` does: what stands after the
-// first = is the value, quotes included.
-func (g *guest) envFile(c *Container, file string) error {
-	data, err := os.ReadFile(g.path(file))
-	if err != nil {
-		return fmt.Errorf("open %s: no such file or directory", file)
-	}
-	for _, line := range strings.Split(string(data), "\n") {
-		line = strings.TrimLeft(strings.TrimSuffix(line, "\r"), " \t")
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		k, v, ok := strings.Cut(line, "=")
-		if k == "" || strings.ContainsAny(k, " \t") {
-			return fmt.Errorf("poorly formatted environment: %s: no variable name on line", file)
-		}
-		if ok {
-			c.Env[k] = v
-		}
-	}
-	return nil
-}
-
-func (g *guest) mount(c *Container, value string) error {
-	parts := strings.Split(value, ":")
-	if len(parts) < 2 || len(parts) > 3 || !strings.HasPrefix(parts[0], "/") || !strings.HasPrefix(parts[1], "/") {
-		return fmt.Errorf("invalid volume specification: %q", value)
-	}
-	host := g.path(parts[0])
-	if _, err := os.Stat(host); errors.Is(err, os.ErrNotExist) && filepath.Ext(host) != ".sock" {
-		if err := os.MkdirAll(host, 0o755); err != nil { // as Docker does
-			return err
-		}
-	}
-	c.Mounts = append(c.Mounts, Mount{HostPath: host, ContainerPath: parts[1], ReadOnly: len(parts) == 3 && slices.Contains(strings.Split(parts[2], ","), "ro")})
-	return nil
-}
-
-// runContainer runs the caller's part of a container until the power goes off,
-// and again when it ends, as the unit says.
-func (g *guest) runContainer(now time.Time, name string, u unit, c Container) {
-	g.print(now, "docker: started container %s", c.Name)
-	g.running[c.Name] = true
-	s, ctx, cycle, public := g.sim, g.ctx, g.server.powerCycle, g.public()
-	run := s.opts.RunContainer
-	if run == nil {
-		run = func(ctx context.Context, _ Guest, _ Container) error { <-ctx.Done(); return nil }
-	}
-	g.ended.Add(1)
-	s.guests.Go(func() {
-		err := run(ctx, public, c)
-		g.ended.Done()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if g.server.powerCycle != cycle || ctx.Err() != nil {
-			return
-		}
-		delete(g.running, c.Name)
-		now := s.clockNow()
-		g.print(now, "docker: container %s ended: %v", c.Name, err)
-		if restart := u["Service"]["Restart"]; !slices.Contains(restart, "always") && (err == nil || !slices.Contains(restart, "on-failure")) {
-			return
-		}
-		g.later(now, restartPause(u), func(now time.Time) { g.runService(now, name, u) })
-	})
-}
-
-func restartPause(u unit) time.Duration {
-	for _, v := range u["Service"]["RestartSec"] {
-		if n, err := strconv.Atoi(v); err == nil {
-			return time.Duration(n) * time.Second
-		}
-		if d, err := time.ParseDuration(v); err == nil {
-			return d
-		}
-	}
-	return 100 * time.Millisecond
 }
