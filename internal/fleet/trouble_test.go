@@ -293,3 +293,26 @@ func TestStopInTheMiddleOfACall(t *testing.T) {
 		t.Errorf("%d servers for one node", len(w.cloud.servers))
 	}
 }
+
+// TestRefusalAfterALostAnswer: once an answer was lost, a refusal of the repeat
+// does not prove that nothing was made.
+func TestRefusalAfterALostAnswer(t *testing.T) {
+	w := testWorld(t)
+	w.joins, w.cloud.listLag = false, 30*time.Second
+	calls := 0
+	w.cloud.onCreate = func(provision.CreateOpts) fault {
+		if calls++; calls == 1 {
+			return fault{err: cloudErr(provision.ErrUnavailable, "create server", "no answer"), effect: true}
+		}
+		return fault{err: cloudErr(provision.ErrQuota, "create server", "the one that you have is all that you may have")}
+	}
+	w.create(spec("a"))
+	w.run(10 * time.Second)
+	if n := wantPhase(t, w, "a", fleet.PhaseFailed); n.ServerGone {
+		t.Error("nothing is said to be left, and nobody has looked")
+	}
+	w.settle()
+	if n := wantPhase(t, w, "a", fleet.PhaseFailed); !n.ServerGone || len(w.cloud.alive()) != 0 {
+		t.Errorf("a server is left\n%s", w.story())
+	}
+}
