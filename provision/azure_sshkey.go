@@ -74,7 +74,7 @@ func checkAzureKeys(keys []string) error {
 // newNobodysRSAKey returns a public key whose private half is gone as soon as
 // this returns. It is RSA since that is the type that Azure documents.
 func newNobodysRSAKey() (string, error) {
-	key, err := rsa.GenerateKey(rand.Reader, 3072)
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		return "", err
 	}
