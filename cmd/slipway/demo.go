@@ -120,7 +120,7 @@ func (d *demonstration) getenv() func(string) string {
 
 // show types the commands, and counts what is left at the end.
 func (d *demonstration) show(ctx context.Context) error {
-	d.say("A control plane and a simulated cloud run in this process. Every command below is one that you can type yourself.")
+	d.say("A control plane and a simulated cloud run in this process. You can type each command below yourself.")
 	var names []string
 	for i := range d.o.Nodes {
 		names = append(names, fmt.Sprintf("demo-%d", i+1))
@@ -164,14 +164,14 @@ func (d *demonstration) command(ctx context.Context, args ...string) error {
 
 func (d *demonstration) ledger() error {
 	sum := d.sim.LedgerSummary()
-	requests := 0
+	changes := 0
 	for _, r := range d.sim.Requests() {
 		if r.Method != http.MethodGet {
-			requests++
+			changes++
 		}
 	}
-	d.say("\nThe cloud's own ledger: %d billable things made, %d left. %d requests in all, %d of them changed something. %.1f s.",
-		sum.Made, sum.Left, len(d.sim.Requests()), requests, time.Since(d.start).Seconds())
+	d.say("\nThe cloud's own ledger: %d billable things made, %d left.\n%d requests, %d of which changed something, in %.1f s.",
+		sum.Made, sum.Left, len(d.sim.Requests()), changes, time.Since(d.start).Seconds())
 	if sum.Left > 0 {
 		for _, e := range d.sim.Ledger() {
 			if e.Left() {
