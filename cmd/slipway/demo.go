@@ -24,7 +24,7 @@ const (
 	// demoSpeed makes a boot of 40 simulated seconds take two real ones.
 	demoSpeed = 20
 	// demoLimit is how long a demo may take before it gives up.
-	demoLimit = 60 * time.Second
+	demoLimit = 20 * time.Second
 )
 
 // demo runs a control plane and a simulated cloud in this process, on loopback
