@@ -123,6 +123,7 @@ func newAzure(credentialJSON string, opts Options) (*Azure, error) {
 		a.logger.Warn("the authority host is not encrypted: whoever is on the way can read the client's secret", slog.String("host", hostOf(cred.authority)))
 	}
 	a.tokens = newAzTokens(cred, opts.HTTPClient)
+	opts.HTTPClient = azClient(opts.HTTPClient)
 	a.api = newAPIClient(apiConfig{
 		provider:  "azure",
 		endpoint:  cred.endpoint,
@@ -130,6 +131,7 @@ func newAzure(credentialJSON string, opts Options) (*Azure, error) {
 		token:     a.tokens.token,
 		classify:  azureClassify,
 		requestID: "X-Ms-Request-Id",
+		pause:     refillPause,
 	})
 	return a, nil
 }

@@ -9,7 +9,9 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -308,6 +310,34 @@ func TestAzureFollowsNoLinkElsewhere(t *testing.T) {
 			t.Error("the token went there")
 		}
 	}
+}
+
+// TestAzureSlowsDownBeforeItIsRefused: many creates at once use up the bucket
+// of writes. All succeed, and most of the waiting is done before a refusal:
+// without slowing down, some three hundred are refused.
+func TestAzureSlowsDownBeforeItIsRefused(t *testing.T) {
+	inAzure(t, func(t *testing.T, c azureCloud, p *provision.Azure) {
+		var wg sync.WaitGroup
+		ctx := t.Context()
+		for i := range 120 {
+			opts := azureOpts("node-" + strconv.Itoa(i) + "x")
+			wg.Go(func() {
+				if _, _, err := p.CreateServer(ctx, opts); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		refused := 0
+		for _, r := range c.sim.Requests() {
+			if r.Status == http.StatusTooManyRequests {
+				refused++
+			}
+		}
+		if refused > 200 {
+			t.Errorf("%d requests were refused", refused)
+		}
+	})
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)
