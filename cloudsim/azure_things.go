@@ -30,7 +30,6 @@ type azureThing struct {
 	// Of the world, as far as the kind has it.
 	server *server
 	ip     *publicIP
-	rules  *firewall
 	entry  *LedgerEntry // of a disk
 
 	failCode, failText string // of a machine that failed
