@@ -91,7 +91,7 @@ func (a *Azure) make(ctx context.Context, opts CreateOpts, id identity, names az
 	if err != nil {
 		return "", "", err
 	}
-	address, err := a.makeParts(ctx, opts, id, names, subnet)
+	address, begun, err := a.makeParts(ctx, opts, id, names, subnet)
 	if err == nil {
 		err = a.place(ctx, opts, names, want)
 	}
@@ -108,17 +108,22 @@ func (a *Azure) make(ctx context.Context, opts CreateOpts, id identity, names az
 			return a.take(ctx, vm, id)
 		}
 	}
+	if !begun {
+		return "", "", err // refused in words at the first step: nothing was made
+	}
 	return "", "", a.undo(ctx, opts, id, names, err)
 }
 
-// makeParts makes what the machine hangs on. A shared network that is
-// remembered can be gone: then it is made anew, once.
-func (a *Azure) makeParts(ctx context.Context, opts CreateOpts, id identity, names azNames, subnet string) (address string, err error) {
+// makeParts makes what the machine hangs on; begun tells that some of it may
+// be there. A shared network that is remembered can be gone: then it is made
+// anew, once.
+func (a *Azure) makeParts(ctx context.Context, opts CreateOpts, id identity, names azNames, subnet string) (address string, begun bool, err error) {
 	tags := a.partTags(id, names.vm)
 	if opts.AllowSSHInbound {
 		if err := a.putSecurityGroup(ctx, opts, names, tags); err != nil {
-			return "", err
+			return "", unclear(err), err
 		}
+		begun = true
 	}
 	ip, err := a.putPublicIP(ctx, opts.Region, names, tags)
 	if errors.Is(err, ErrNotFound) { // the resource group is gone
@@ -128,7 +133,7 @@ func (a *Azure) makeParts(ctx context.Context, opts CreateOpts, id identity, nam
 		}
 	}
 	if err != nil {
-		return "", err
+		return "", begun || unclear(err), err
 	}
 	err = a.putInterface(ctx, opts.Region, subnet, names, tags, opts.AllowSSHInbound)
 	if errors.Is(err, ErrNotFound) || hasCode(err, "InvalidResourceReference") {
@@ -137,7 +142,7 @@ func (a *Azure) makeParts(ctx context.Context, opts CreateOpts, id identity, nam
 			err = a.putInterface(ctx, opts.Region, subnet, names, tags, opts.AllowSSHInbound)
 		}
 	}
-	return ip.Properties.IPAddress, err
+	return ip.Properties.IPAddress, true, err
 }
 
 // place sends the create. It is safe to repeat: the condition lets one of

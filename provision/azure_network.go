@@ -172,8 +172,9 @@ func (a *Azure) putPublicIP(ctx context.Context, region string, names azNames, t
 		// second. Looking would cost a request, and the interface's own call is
 		// repeated when it was too early.
 		pause := min(azPause(ans.header), 2*time.Second)
-		if fits(ctx, pause) && sleep(ctx, pause) != nil {
-			return made, notSent(ctx)
+		// When the context ends meanwhile, the next call says so.
+		if fits(ctx, pause) {
+			_ = sleep(ctx, pause)
 		}
 	}
 	return made, nil

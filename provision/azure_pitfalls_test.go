@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -384,4 +385,56 @@ func TestAzureGuestStartsItsAgent(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestAzurePreflightFinds what would stop a create, before anything is made.
+func TestAzurePreflightFinds(t *testing.T) {
+	const usage = `{"value":[{"unit":"Count","currentValue":9,"limit":10,"name":{"value":%q,"localizedValue":"%s of the region"}}]}`
+	for _, c := range []struct {
+		path, answer string
+		class        error
+		message      string
+	}{
+		{"/providers/Microsoft.Compute", `{"registrationState":"NotRegistered"}`, provision.ErrForbidden, "Microsoft.Compute is not registered"},
+		{"/Microsoft.Compute/locations/westeurope/usages", fmt.Sprintf(usage, "cores", "Cores"), provision.ErrQuota, "9 of 10 are used, 2 more"},
+		{"/Microsoft.Compute/locations/westeurope/usages", fmt.Sprintf(usage, "standardDSv5Family", "Dsv5"), provision.ErrQuota, "Dsv5 of the region"},
+		{"/Microsoft.Compute/locations/westeurope/usages", fmt.Sprintf(usage, "virtualMachines", "VMs"), nil, ""},
+		{"/Microsoft.Authorization/permissions", `{"value":[{"actions":["Microsoft.Compute/*","*/read"],"notActions":[]}]}`, provision.ErrForbidden, "Microsoft.Network/publicIPAddresses/write"},
+		{"/Microsoft.Compute/skus", `{"value":[{"resourceType":"virtualMachines","name":"Standard_D2s_v5","restrictions":[{"type":"Location","values":["westeurope"],"reasonCode":"QuotaId"}]}]}`, provision.ErrCapacity, "QuotaId"},
+	} {
+		cloud := newAzureCloud(t)
+		edit := roundTrip(func(r *http.Request) (*http.Response, error) {
+			resp, err := cloud.wire.RoundTrip(r)
+			if err == nil && strings.HasSuffix(r.URL.Path, c.path) {
+				resp.StatusCode, resp.Body = http.StatusOK, io.NopCloser(strings.NewReader(c.answer))
+			}
+			return resp, err
+		})
+		p, err := provision.Open("azure", azureCredentialJSON(azureSecret), provision.Options{Endpoint: azureBase + "/azure", HTTPClient: &http.Client{Transport: edit}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = p.(provision.Preflighter).Preflight(t.Context(), azureOpts("node-1"))
+		if c.class == nil && err != nil || c.class != nil && (!errors.Is(err, c.class) || !strings.Contains(err.Error(), c.message)) {
+			t.Errorf("%s: %v, want %v with %q", c.answer, err, c.class, c.message)
+		}
+		if made := cloud.sim.LedgerSummary().Made; made != 0 {
+			t.Errorf("the preflight made %d things", made)
+		}
+	}
+}
+
+// TestAzureNames: what Azure would refuse later is refused at once, with a
+// name that would do.
+func TestAzureNames(t *testing.T) {
+	p, err := provision.NewAzure(azureCredentialJSON(azureSecret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, would := range map[string]string{"node.1": `"node-1"`, "12345": `"node-12345"`, "a.b.example": `"a-b-example"`, "Under_Score": `"under-score"`} {
+		_, _, err := p.CreateServer(t.Context(), azureOpts(name))
+		if !errors.Is(err, provision.ErrInvalid) || !strings.Contains(err.Error(), would) {
+			t.Errorf("%s: %v, want a suggestion of %s", name, err, would)
+		}
+	}
 }

@@ -2,7 +2,6 @@ package provision
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 )
@@ -49,16 +48,11 @@ func (a *Azure) lookFor(ctx context.Context, op, name string, late bool) (vm azV
 	}
 }
 
-// allLeft is for a cleaning that could not even begin: nobody knows what is
-// there.
+// allLeft is for a cleaning that could not even begin: what is there can be
+// told by the server's name, and goes with it.
 func (a *Azure) allLeft(opts CreateOpts, id identity, names azNames, cause error) error {
-	if errors.Is(cause, ErrUnauthorized) || errors.Is(cause, ErrForbidden) && !id.own {
-		// The first call that made something was refused.
-		return cause
-	}
-	left := []Resource{{
+	return &PartialError{Err: cause, Left: []Resource{{
 		Kind: KindServer, ID: names.vm, Name: opts.Name, Region: opts.Region, ServerID: names.vm, CreatedAt: time.Now(),
 		Labels: a.labels.own(opts, id), Billable: true,
-	}}
-	return &PartialError{Err: cause, Left: left}
+	}}}
 }
