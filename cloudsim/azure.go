@@ -113,8 +113,10 @@ func (s *Sim) azureCall(w http.ResponseWriter, r *http.Request) {
 		case tokenErr != nil:
 			w.Header().Set("WWW-Authenticate", `Bearer authorization_uri="`+azureBase(r)+"/"+azureTenantID+`", error="invalid_token"`)
 			a.fail(tokenErr)
-		case a.sub == "" && len(parts) == 1 && strings.EqualFold(parts[0], "subscriptions"):
-			a.ok(map[string]any{"value": []any{}})
+		case len(parts) == 1 && strings.EqualFold(parts[0], "subscriptions"):
+			a.ok(map[string]any{"value": []any{azureSubscription(azureSubscriptionID)}})
+		case len(parts) == 1 && strings.EqualFold(parts[0], "tenants"):
+			a.ok(map[string]any{"value": []any{map[string]any{"id": "/tenants/" + azureTenantID, "tenantId": azureTenantID}}})
 		case a.account == nil:
 			a.fail(azureFail(http.StatusBadRequest, "InvalidSubscriptionId", "The provided subscription identifier '%s' is malformed or invalid.", a.sub))
 		case r.URL.Query().Get("api-version") == "":

@@ -13,11 +13,15 @@ import (
 // The calls about what is sold, used and permitted.
 
 func (a azure) getSubscription() error {
-	a.ok(map[string]any{
-		"id": "/subscriptions/" + a.sub, "subscriptionId": a.sub, "tenantId": azureTenantID, "displayName": "Simulated", "state": "Enabled",
-		"authorizationSource": "RoleBased",
-	})
+	a.ok(azureSubscription(a.sub))
 	return nil
+}
+
+func azureSubscription(id string) map[string]any {
+	return map[string]any{
+		"id": "/subscriptions/" + id, "subscriptionId": id, "tenantId": azureTenantID, "displayName": "Simulated", "state": "Enabled",
+		"authorizationSource": "RoleBased",
+	}
 }
 
 func (a azure) listLocations() error {

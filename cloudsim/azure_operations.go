@@ -71,7 +71,7 @@ func (a azure) getOperation() error {
 	out := map[string]any{"name": op.id, "status": "InProgress", "startTime": op.started.UTC().Format(time.RFC3339)}
 	switch {
 	case op.ended.IsZero():
-		a.retryAfter(2 * time.Second)
+		a.retryAfter(5 * time.Second)
 	case op.failed != nil:
 		out["status"], out["endTime"], out["error"] = "Failed", op.ended.UTC().Format(time.RFC3339), op.failed.body()
 	default:
@@ -89,7 +89,7 @@ func (a azure) getOperationResult() error {
 		return azureFail(http.StatusNotFound, "NotFound", "The operation '%s' was not found.", a.rest[len(a.rest)-1])
 	case op.ended.IsZero():
 		a.call.w.Header().Set("Location", azureBase(a.r)+a.r.URL.RequestURI())
-		a.retryAfter(2 * time.Second)
+		a.retryAfter(5 * time.Second)
 		a.bare(http.StatusAccepted)
 	case op.failed != nil:
 		return op.failed

@@ -102,6 +102,30 @@ func (s *Sim) powerOn(sv *server, now time.Time) {
 	})
 }
 
+// restart takes the power away for a moment; the provider goes on saying that
+// the server is running.
+func (s *Sim) restart(sv *server, now time.Time) {
+	s.powerOff(sv)
+	sv.state = stateRunning
+	cycle := sv.powerCycle
+	s.after(now, startTakes, func(now time.Time) {
+		if sv.powerCycle == cycle {
+			s.boot(sv, now, cycle)
+		}
+	})
+}
+
+// stuckFor is how much longer a server's delete takes because of a rule: one
+// from when it was created, or one on its delete.
+func (s *Sim) stuckFor(sv *server) time.Duration {
+	if sv.stuckDelete == 0 {
+		if f := s.hit([]Effect{EffectStuckDelete}, sv.project.provider, "delete server", sv.name); f != nil {
+			return time.Duration(f.Delay)
+		}
+	}
+	return sv.stuckDelete
+}
+
 // powerOff ends what runs on a server, at once, as a power cut does.
 func (s *Sim) powerOff(sv *server) {
 	sv.powerCycle++

@@ -44,7 +44,6 @@ func (s *Sim) hetznerRoutes(mux *http.ServeMux) {
 	handle("PUT /servers/{id}", "update server", hetzner.updateServer)
 	handle("DELETE /servers/{id}", "delete server", hetzner.deleteServer)
 	handle("POST /servers/{id}/actions/{action}", "act on server", hetzner.actOnServer)
-	handle("GET /servers/{id}/actions", "list server actions", hetzner.listServerActions)
 	handle("GET /actions", "list actions", hetzner.listActions)
 	handle("GET /actions/{id}", "get action", hetzner.getAction)
 
@@ -61,19 +60,29 @@ func (s *Sim) hetznerRoutes(mux *http.ServeMux) {
 	handle("PUT /ssh_keys/{id}", "update ssh key", hetzner.updateSSHKey)
 	handle("DELETE /ssh_keys/{id}", "delete ssh key", hetzner.deleteSSHKey)
 
+	handle("POST /primary_ips", "create primary ip", hetzner.createPrimaryIP)
 	handle("GET /primary_ips", "list primary ips", hetzner.listPrimaryIPs)
 	handle("GET /primary_ips/{id}", "get primary ip", hetzner.getPrimaryIP)
 	handle("PUT /primary_ips/{id}", "update primary ip", hetzner.updatePrimaryIP)
 	handle("DELETE /primary_ips/{id}", "delete primary ip", hetzner.deletePrimaryIP)
+	handle("POST /primary_ips/{id}/actions/{action}", "act on primary ip", hetzner.actOnPrimaryIP)
 
 	handle("POST /volumes", "create volume", hetzner.createVolume)
 	handle("GET /volumes", "list volumes", hetzner.listVolumes)
 	handle("GET /volumes/{id}", "get volume", hetzner.getVolume)
+	handle("PUT /volumes/{id}", "update volume", hetzner.updateVolume)
 	handle("DELETE /volumes/{id}", "delete volume", hetzner.deleteVolume)
 	handle("POST /volumes/{id}/actions/{action}", "act on volume", hetzner.actOnVolume)
 
+	for path, kind := range map[string]string{"/servers": "server", "/firewalls": "firewall", "/primary_ips": "primary_ip", "/volumes": "volume"} {
+		name := strings.ReplaceAll(kind, "_", " ")
+		handle("GET "+path+"/actions", "list "+name+" actions", func(h hetzner) error { return h.kindActions(kind) })
+		// The one pattern stands for {id}/actions and actions/{id}: as two they
+		// would overlap.
+		handle("GET "+path+"/{id}/{rest}", "list "+name+" actions", func(h hetzner) error { return h.thingActions(kind) })
+	}
 	for _, kind := range []string{"networks", "placement_groups", "isos", "certificates", "load_balancers", "load_balancer_types", "floating_ips"} {
-		handle("GET /"+kind, "list "+strings.ReplaceAll(kind, "_", " "), func(h hetzner) error { return h.page(kind, nil) })
+		handle("GET /"+kind, "list "+strings.ReplaceAll(kind, "_", " "), func(h hetzner) error { return h.list(kind, nil) })
 	}
 	mux.HandleFunc(hetznerPrefix+"/", func(w http.ResponseWriter, r *http.Request) {
 		s.hetznerCall(w, r, "unknown", func(h hetzner) error {
@@ -120,10 +129,10 @@ func (s *Sim) hetznerCall(w http.ResponseWriter, r *http.Request, name string, d
 	if err != nil {
 		return // the client went away
 	}
-	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	c := &call{sim: s, name: name, subject: subject, w: w, r: r, body: body}
 	h := hetzner{c}
-	good := token != "" && !strings.HasPrefix(token, "invalid")
+	good := bearer && token != "" && !strings.HasPrefix(token, "invalid")
 	s.locked(func(time.Time) {
 		if good {
 			c.project = s.world.project(hetznerName, token)
@@ -154,15 +163,35 @@ func (s *Sim) hetznerCall(w http.ResponseWriter, r *http.Request, name string, d
 	})
 }
 
-// pathSubject is the name of the server that the path speaks of.
+// pathSubject is the name of the thing that the path speaks of.
 func (h hetzner) pathSubject() string {
-	rest, ok := strings.CutPrefix(h.r.URL.Path, hetznerPrefix+"/servers/")
-	if !ok {
+	parts := strings.Split(strings.TrimPrefix(h.r.URL.Path, hetznerPrefix+"/"), "/")
+	if len(parts) < 2 {
 		return ""
 	}
-	id, _ := strconv.ParseInt(strings.SplitN(rest, "/", 2)[0], 10, 64)
-	if sv := h.project.servers[id]; sv != nil {
-		return sv.name
+	id, _ := strconv.ParseInt(parts[1], 10, 64)
+	p := h.project
+	switch parts[0] {
+	case "servers":
+		if t := p.servers[id]; t != nil {
+			return t.name
+		}
+	case "firewalls":
+		if t := p.rules[id]; t != nil {
+			return t.name
+		}
+	case "ssh_keys":
+		if t := p.keys[id]; t != nil {
+			return t.name
+		}
+	case "primary_ips":
+		if t := p.ips[id]; t != nil {
+			return t.name
+		}
+	case "volumes":
+		if t := p.volumes[id]; t != nil {
+			return t.name
+		}
 	}
 	return ""
 }
@@ -170,12 +199,7 @@ func (h hetzner) pathSubject() string {
 // takeFromLimit counts the request and sets the headers.
 func (h hetzner) takeFromLimit() bool {
 	p := h.project
-	if p.limitedAt.IsZero() {
-		p.limit = hetznerLimit
-	} else {
-		p.limit = min(hetznerLimit, p.limit+h.now.Sub(p.limitedAt).Seconds())
-	}
-	p.limitedAt = h.now
+	p.limit, p.limitedAt = h.left(), h.now
 	ok := p.limit >= 1
 	if ok {
 		p.limit--
@@ -184,20 +208,34 @@ func (h hetzner) takeFromLimit() bool {
 	return ok
 }
 
+// left is how many requests the project has now.
+func (h hetzner) left() float64 {
+	if h.project.limitedAt.IsZero() {
+		return hetznerLimit
+	}
+	return min(hetznerLimit, h.project.limit+h.now.Sub(h.project.limitedAt).Seconds())
+}
+
 func (h hetzner) limitHeaders(left int) {
 	hd := h.w.Header()
 	hd.Set("RateLimit-Limit", strconv.Itoa(hetznerLimit))
 	hd.Set("RateLimit-Remaining", strconv.Itoa(left))
-	// The header is in real time: what reads it waits in real time.
-	full := time.Duration(float64(hetznerLimit-left) / h.sim.opts.Speed * float64(time.Second))
-	hd.Set("RateLimit-Reset", strconv.FormatInt(time.Now().Add(full).Unix(), 10))
+	// The header is in real time, since what reads it waits in real time; with
+	// a manual clock there is no such time.
+	full, now := time.Duration(float64(hetznerLimit-left)/h.sim.opts.Speed*float64(time.Second)), time.Now()
+	if h.sim.opts.Manual {
+		now = h.now
+	}
+	hd.Set("RateLimit-Reset", strconv.FormatInt(now.Add(full).Unix(), 10))
 }
 
 // refuse answers as a rule wants.
 func (h hetzner) refuse(w http.ResponseWriter, f Fault) {
-	h.w = w
-	w.Header().Set("X-Correlation-Id", fmt.Sprintf("%016x", h.sim.world.rand.Uint64()))
 	h.call.w = w
+	w.Header().Set("X-Correlation-Id", fmt.Sprintf("%016x", h.sim.world.rand.Uint64()))
+	if h.project != nil {
+		h.limitHeaders(int(h.left()))
+	}
 	switch f.Effect {
 	case EffectCapacity:
 		h.fail(hetznerFail(http.StatusPreconditionFailed, "resource_unavailable", "error during placement"))
@@ -255,71 +293,4 @@ func (h hetzner) pathID() int64 {
 		return -1
 	}
 	return id
-}
-
-// pagination is the API's, with nulls at the ends.
-type pagination struct {
-	Page     int  `json:"page"`
-	PerPage  int  `json:"per_page"`
-	Previous *int `json:"previous_page"`
-	Next     *int `json:"next_page"`
-	Last     *int `json:"last_page"`
-	Total    *int `json:"total_entries"`
-}
-
-// page sends one page of a list under a key.
-func (h hetzner) page(key string, all []any) error {
-	q := h.r.URL.Query()
-	number := func(name string, def, most int) (int, error) {
-		if q.Get(name) == "" {
-			return def, nil
-		}
-		n, err := strconv.Atoi(q.Get(name))
-		if err != nil || n < 1 {
-			return 0, hetznerField(name, "must be a number above 0")
-		}
-		return min(n, most), nil
-	}
-	page, err := number("page", 1, 1<<30)
-	if err != nil {
-		return err
-	}
-	per, err := number("per_page", 25, 50)
-	if err != nil {
-		return err
-	}
-	total := len(all)
-	last := max(1, (total+per-1)/per)
-	p := pagination{Page: page, PerPage: per, Last: &last, Total: &total}
-	if page > 1 {
-		prev := min(page-1, last)
-		p.Previous = &prev
-	}
-	if page < last {
-		next := page + 1
-		p.Next = &next
-	}
-	from := min(total, (page-1)*per)
-	h.send(http.StatusOK, map[string]any{key: orEmpty(all[from:min(total, from+per)]), "meta": map[string]any{"pagination": p}})
-	return nil
-}
-
-// selector reads the label_selector parameter.
-func (h hetzner) selector() ([]requirement, error) {
-	rs, err := parseSelector(h.r.URL.Query().Get("label_selector"))
-	if err != nil {
-		return nil, hetznerField("label_selector", err.Error())
-	}
-	return rs, nil
-}
-
-// labels returns what a request wants labels to be.
-func hetznerLabels(l *map[string]string, old map[string]string) (map[string]string, error) {
-	if l == nil {
-		return old, nil
-	}
-	if err := checkLabels(*l); err != nil {
-		return nil, hetznerField("labels", err.Error())
-	}
-	return *l, nil
 }

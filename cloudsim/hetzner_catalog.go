@@ -214,13 +214,11 @@ func hetznerImages() []hetznerImage {
 }
 
 func (h hetzner) listLocations() error {
-	var all []any
+	var all []listed
 	for _, l := range hetznerLocations() {
-		if n := h.r.URL.Query().Get("name"); n == "" || n == l.Name {
-			all = append(all, l)
-		}
+		all = append(all, listed{id: l.ID, name: l.Name, show: func() any { return l }})
 	}
-	return h.page("locations", all)
+	return h.list("locations", all)
 }
 
 func (h hetzner) getLocation() error {
@@ -241,17 +239,15 @@ func (h hetzner) datacenters() error {
 }
 
 func (h hetzner) listServerTypes() error {
-	var all []any
+	var all []listed
 	for _, z := range hetznerSizes() {
-		if n := h.r.URL.Query().Get("name"); n == "" || n == z.name {
-			all = append(all, h.serverType(z))
-		}
+		all = append(all, listed{id: z.id, name: z.name, show: func() any { return h.serverType(z) }})
 	}
-	return h.page("server_types", all)
+	return h.list("server_types", all)
 }
 
 func (h hetzner) getServerType() error {
-	if z, ok := hetznerSizeOf(h.r.PathValue("id")); ok {
+	if z, ok := hetznerSizeOf(h.r.PathValue("id")); ok && z.id == h.pathID() {
 		h.send(http.StatusOK, map[string]any{"server_type": h.serverType(z)})
 		return nil
 	}
@@ -269,24 +265,12 @@ func hetznerSizeOf(ref string) (hetznerSize, bool) {
 }
 
 func (h hetzner) listImages() error {
-	q := h.r.URL.Query()
-	var all []any
+	var all []listed
 	for _, i := range hetznerImages() {
-		match := func(key, v string) bool { return !q.Has(key) || contains(q[key], v) }
-		if match("name", *i.Name) && match("architecture", i.Architecture) && match("type", i.Type) && match("status", i.Status) {
-			all = append(all, i)
-		}
+		has := map[string]string{"architecture": i.Architecture, "type": i.Type, "status": i.Status}
+		all = append(all, listed{id: i.ID, name: *i.Name, labels: i.Labels, created: *i.Created, has: has, show: func() any { return i }})
 	}
-	return h.page("images", all)
-}
-
-func contains(list []string, s string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
-	}
-	return false
+	return h.list("images", all)
 }
 
 func (h hetzner) getImage() error {

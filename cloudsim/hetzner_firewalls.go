@@ -62,19 +62,16 @@ func (h hetzner) firewall(f *firewall) hetznerFirewall {
 		o.Rules = append(o.Rules, w)
 	}
 	for _, s := range sorted(h.project.servers) {
-		if f.attached[s.id] {
+		if _, ok := f.attached[s.id]; ok {
 			o.AppliedTo = append(o.AppliedTo, hetznerServerTarget(s.id))
 		}
 	}
 	for _, sel := range f.selectors {
 		t := hetznerTarget{Type: "label_selector", Selector: &struct {
 			Selector string `json:"selector"`
-		}{sel}}
-		rs, _ := parseSelector(sel) // checked when it was set
-		for _, s := range sorted(h.project.servers) {
-			if selects(rs, s.labels) {
-				t.Applied = append(t.Applied, hetznerServerTarget(s.id))
-			}
+		}{sel.selector}}
+		for _, s := range f.selected(h.project, sel.selector) {
+			t.Applied = append(t.Applied, hetznerServerTarget(s.id))
 		}
 		o.AppliedTo = append(o.AppliedTo, t)
 	}
@@ -133,6 +130,16 @@ func readRules(in []hetznerRule) ([]rule, error) {
 	return out, nil
 }
 
+func (h hetzner) checkFirewallName(name string) error {
+	if name == "" || len(name) > 128 {
+		return hetznerField("name", "must have from 1 to 128 characters")
+	}
+	if slices.ContainsFunc(sorted(h.project.rules), func(f *firewall) bool { return f.name == name }) {
+		return hetznerFail(http.StatusConflict, "uniqueness_error", "name is already used")
+	}
+	return nil
+}
+
 func (h hetzner) createFirewall() error {
 	var b struct {
 		Name    string             `json:"name"`
@@ -143,11 +150,8 @@ func (h hetzner) createFirewall() error {
 	if err := h.read(&b); err != nil {
 		return err
 	}
-	if b.Name == "" || len(b.Name) > 128 {
-		return hetznerField("name", "must have from 1 to 128 characters")
-	}
-	if slices.ContainsFunc(sorted(h.project.rules), func(f *firewall) bool { return f.name == b.Name }) {
-		return hetznerFail(http.StatusConflict, "uniqueness_error", "name is already used")
+	if err := h.checkFirewallName(b.Name); err != nil {
+		return err
 	}
 	labels, err := hetznerLabels(b.Labels, map[string]string{})
 	if err != nil {
@@ -157,7 +161,7 @@ func (h hetzner) createFirewall() error {
 	if err != nil {
 		return err
 	}
-	f := &firewall{id: h.sim.world.id(hetznerName, "firewall"), name: b.Name, labels: labels, created: h.now, rules: rules, attached: map[int64]bool{}}
+	f := &firewall{id: h.sim.world.id(hetznerName, "firewall"), name: b.Name, labels: labels, created: h.now, rules: rules, attached: map[int64]time.Time{}}
 	actions := []any{h.action(h.sim.begin(h.project, h.now, "set_firewall_rules", 0, nil, resource{"firewall", f.id}))}
 	applied, err := h.apply(f, b.ApplyTo)
 	if err != nil {
@@ -166,6 +170,53 @@ func (h hetzner) createFirewall() error {
 	h.project.rules[f.id] = f
 	h.send(http.StatusCreated, map[string]any{"firewall": h.firewall(f), "actions": append(actions, applied...)})
 	return nil
+}
+
+func (h hetzner) firewallAction(command string, f *firewall, server int64) any {
+	return h.action(h.sim.begin(h.project, h.now, command, hetznerApplyTakes, nil, resource{"server", server}, resource{"firewall", f.id}))
+}
+
+// attach puts the firewall on a server.
+func (f *firewall) attach(s *server, now time.Time) { f.attached[s.id] = now }
+
+// selected are the servers that a selector means.
+func (f *firewall) selected(p *project, selector string) []*server {
+	rs, err := parseSelector(selector)
+	if err != nil {
+		return nil // checked when it was set
+	}
+	var out []*server
+	for _, s := range sorted(p.servers) {
+		if selects(rs, s.labels) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// statusOn is what the firewall is on a server: applied, pending, or nothing.
+// One that is named in the create is there before the server starts; one that
+// a selector brings comes a moment later.
+func (f *firewall) statusOn(s *server, now time.Time) string {
+	since, ok := f.attached[s.id]
+	for _, sel := range f.selectors {
+		if ok {
+			break
+		}
+		if rs, err := parseSelector(sel.selector); err == nil && selects(rs, s.labels) {
+			since, ok = sel.since, true
+			if s.created.After(since) {
+				since = s.created.Add(hetznerCreateTakes)
+			}
+		}
+	}
+	switch {
+	case !ok:
+		return ""
+	case s.state == stateInitializing || now.Before(since.Add(hetznerApplyTakes)):
+		return "pending"
+	}
+	return "applied"
 }
 
 // apply attaches a firewall to targets.
@@ -178,17 +229,19 @@ func (h hetzner) apply(f *firewall, targets []hetznerTarget) ([]any, error) {
 			if s == nil {
 				return nil, hetznerFail(http.StatusUnprocessableEntity, "firewall_resource_not_found", "server with ID '%d' not found", t.Server.ID)
 			}
-			if f.attached[s.id] {
-				return nil, hetznerFail(http.StatusConflict, "firewall_already_applied", "firewall is already applied on server '%d'", s.id)
+			if _, ok := f.attached[s.id]; ok {
+				return nil, hetznerFail(http.StatusUnprocessableEntity, "firewall_already_applied", "firewall is already applied on server '%d'", s.id)
 			}
-			f.attached[s.id] = true
-			s.rules = append(s.rules, f.id)
-			actions = append(actions, h.action(h.sim.begin(h.project, h.now, "apply_firewall", time.Second, nil, resource{"server", s.id}, resource{"firewall", f.id})))
+			f.attach(s, h.now)
+			actions = append(actions, h.firewallAction("apply_firewall", f, s.id))
 		case t.Type == "label_selector" && t.Selector != nil:
 			if _, err := parseSelector(t.Selector.Selector); err != nil {
 				return nil, hetznerField("apply_to", err.Error())
 			}
-			f.selectors = append(f.selectors, t.Selector.Selector)
+			f.selectors = append(f.selectors, selectorSince{t.Selector.Selector, h.now})
+			for _, s := range f.selected(h.project, t.Selector.Selector) {
+				actions = append(actions, h.firewallAction("apply_firewall", f, s.id))
+			}
 		default:
 			return nil, hetznerField("apply_to", "must be a server or a label selector")
 		}
@@ -197,17 +250,11 @@ func (h hetzner) apply(f *firewall, targets []hetznerTarget) ([]any, error) {
 }
 
 func (h hetzner) listFirewalls() error {
-	sel, err := h.selector()
-	if err != nil {
-		return err
-	}
-	var all []any
+	var all []listed
 	for _, f := range sorted(h.project.rules) {
-		if n := h.r.URL.Query().Get("name"); (n == "" || n == f.name) && selects(sel, f.labels) {
-			all = append(all, h.firewall(f))
-		}
+		all = append(all, listed{id: f.id, name: f.name, labels: f.labels, created: f.created, show: func() any { return h.firewall(f) }})
 	}
-	return h.page("firewalls", all)
+	return h.list("firewalls", all)
 }
 
 func (h hetzner) findFirewall() (*firewall, error) {
@@ -242,7 +289,10 @@ func (h hetzner) updateFirewall() error {
 	if err != nil {
 		return err
 	}
-	if b.Name != nil {
+	if b.Name != nil && *b.Name != f.name {
+		if err := h.checkFirewallName(*b.Name); err != nil {
+			return err
+		}
 		f.name = *b.Name
 	}
 	f.labels = labels
@@ -305,16 +355,20 @@ func (h hetzner) unapply(f *firewall, targets []hetznerTarget) ([]any, error) {
 	for _, t := range targets {
 		switch {
 		case t.Type == "server" && t.Server != nil:
-			if !f.attached[t.Server.ID] {
-				return nil, hetznerFail(http.StatusConflict, "firewall_already_removed", "firewall is not applied on server '%d'", t.Server.ID)
+			// One that is not there is no error; one that a selector brings
+			// cannot be taken away from a single server.
+			s := h.project.servers[t.Server.ID]
+			_, direct := f.attached[t.Server.ID]
+			switch {
+			case s == nil:
+				return nil, hetznerFail(http.StatusUnprocessableEntity, "firewall_resource_not_found", "server with ID '%d' not found", t.Server.ID)
+			case !direct && f.statusOn(s, h.now) != "":
+				return nil, hetznerFail(http.StatusUnprocessableEntity, "firewall_managed_by_label_selector", "firewall is applied by a label selector")
 			}
-			delete(f.attached, t.Server.ID)
-			if s := h.project.servers[t.Server.ID]; s != nil {
-				s.rules = slices.DeleteFunc(s.rules, func(id int64) bool { return id == f.id })
-			}
-			actions = append(actions, h.action(h.sim.begin(h.project, h.now, "remove_firewall", time.Second, nil, resource{"server", t.Server.ID}, resource{"firewall", f.id})))
+			delete(f.attached, s.id)
+			actions = append(actions, h.firewallAction("remove_firewall", f, s.id))
 		case t.Type == "label_selector" && t.Selector != nil:
-			f.selectors = slices.DeleteFunc(f.selectors, func(s string) bool { return s == t.Selector.Selector })
+			f.selectors = slices.DeleteFunc(f.selectors, func(s selectorSince) bool { return s.selector == t.Selector.Selector })
 		default:
 			return nil, hetznerField("remove_from", "must be a server or a label selector")
 		}

@@ -18,6 +18,7 @@ const (
 	hetznerStartTakes  = startTakes
 	hetznerDeleteTakes = 3 * time.Second
 	hetznerActTakes    = 2 * time.Second
+	hetznerApplyTakes  = time.Second // a firewall
 	// hetznerNameHeld is how much longer than its server a name is taken.
 	hetznerNameHeld = time.Second
 	// hetznerServerLimit is how many servers a project may have.
@@ -94,12 +95,10 @@ func (h hetzner) server(s *server) hetznerServer {
 	if s.ipv6 != nil {
 		o.PublicNet.IPv6 = &hetznerNetIP{ID: s.ipv6.id, IP: s.ipv6.address, DNSPtr: []hetznerDNS{}}
 	}
-	for _, f := range s.rules {
-		status := "applied"
-		if s.state == stateInitializing {
-			status = "pending"
+	for _, f := range sorted(h.project.rules) {
+		if status := f.statusOn(s, h.now); status != "" {
+			o.PublicNet.Firewalls = append(o.PublicNet.Firewalls, hetznerServerFirewall{ID: f.id, Status: status})
 		}
-		o.PublicNet.Firewalls = append(o.PublicNet.Firewalls, hetznerServerFirewall{ID: f, Status: status})
 	}
 	return o
 }
@@ -135,7 +134,7 @@ type hetznerCreate struct {
 	Name       string             `json:"name"`
 	ServerType idOrName           `json:"server_type"`
 	Image      idOrName           `json:"image"`
-	Location   string             `json:"location"`
+	Location   idOrName           `json:"location"`
 	Datacenter *string            `json:"datacenter"`
 	SSHKeys    []idOrName         `json:"ssh_keys"`
 	UserData   string             `json:"user_data"`
@@ -144,7 +143,10 @@ type hetznerCreate struct {
 	Firewalls  []struct {
 		Firewall int64 `json:"firewall"`
 	} `json:"firewalls"`
-	PublicNet *struct {
+	Volumes        []int64 `json:"volumes"`
+	Networks       []int64 `json:"networks"`
+	PlacementGroup int64   `json:"placement_group"`
+	PublicNet      *struct {
 		IPv4   *bool `json:"enable_ipv4"`
 		IPv6   *bool `json:"enable_ipv6"`
 		IPv4ID int64 `json:"ipv4"`
@@ -162,6 +164,7 @@ type hetznerChecked struct {
 	image    hetznerImage
 	labels   map[string]string
 	keys     []int64
+	rules    []int64
 	v4, v6   bool
 	use4     *publicIP
 	use6     *publicIP
@@ -179,7 +182,7 @@ func (h hetzner) checkCreate() (hetznerChecked, error) {
 		return c, hetznerField("datacenter", "the field was removed, use location")
 	case len(c.UserData) > hetznerUserData:
 		return c, hetznerField("user_data", "must be at most 32768 bytes long")
-	case h.project.serverNamed(c.Name) != nil || h.now.Before(h.project.taken[c.Name]):
+	case h.nameTaken(c.Name):
 		return c, hetznerFail(http.StatusConflict, "uniqueness_error", "server name is already used")
 	}
 	var ok bool
@@ -189,7 +192,7 @@ func (h hetzner) checkCreate() (hetznerChecked, error) {
 	if c.Location == "" {
 		c.Location = "fsn1"
 	}
-	if c.location = hetznerLocationOf(c.Location); c.location.ID == 0 {
+	if c.location = hetznerLocationOf(string(c.Location)); c.location.ID == 0 {
 		return c, hetznerField("location", fmt.Sprintf("location %s not found", c.Location))
 	}
 	switch {
@@ -230,19 +233,33 @@ func (c *hetznerChecked) findImage() error {
 
 func (h hetzner) checkAttached(c *hetznerChecked) error {
 	for _, ref := range c.SSHKeys {
-		found := false
-		for _, k := range sorted(h.project.keys) {
-			if k.name == string(ref) || itoa(k.id) == string(ref) {
-				c.keys, found = append(c.keys, k.id), true
-			}
-		}
-		if !found {
+		k := h.keyOf(string(ref))
+		if k == nil {
 			return hetznerNotFound("ssh_key", ref)
+		}
+		if !slices.Contains(c.keys, k.id) {
+			c.keys = append(c.keys, k.id)
 		}
 	}
 	for _, f := range c.Firewalls {
-		if h.project.rules[f.Firewall] == nil {
+		switch {
+		case h.project.rules[f.Firewall] == nil:
 			return hetznerNotFound("firewall", f.Firewall)
+		case slices.Contains(c.rules, f.Firewall):
+			return hetznerFail(http.StatusUnprocessableEntity, "firewall_already_applied", "firewall with ID '%d' is named twice", f.Firewall)
+		}
+		c.rules = append(c.rules, f.Firewall)
+	}
+	// There is none of these, so what is named does not exist.
+	if len(c.Networks) > 0 {
+		return hetznerNotFound("network", c.Networks[0])
+	}
+	if c.PlacementGroup != 0 {
+		return hetznerNotFound("placement_group", c.PlacementGroup)
+	}
+	for _, id := range c.Volumes {
+		if err := h.mayAttach(h.project.volumes[id], id, c.location.Name); err != nil {
+			return err
 		}
 	}
 	n := c.PublicNet
@@ -261,10 +278,14 @@ func (h hetzner) checkAttached(c *hetznerChecked) error {
 		}
 		ip := h.project.ips[u.id]
 		switch {
-		case ip == nil || ip.v6 != u.six:
+		case ip == nil:
 			return hetznerNotFound("primary_ip", u.id)
+		case ip.v6 != u.six:
+			return hetznerFail(http.StatusUnprocessableEntity, "primary_ip_version_mismatch", "primary IP is of the other version")
 		case ip.server != nil:
 			return hetznerFail(http.StatusConflict, "primary_ip_assigned", "primary IP is already assigned")
+		case ip.region != c.location.Name:
+			return hetznerFail(http.StatusUnprocessableEntity, "primary_ip_datacenter_mismatch", "primary IP is in another location")
 		}
 		*u.to, *u.on = ip, true
 	}
@@ -291,27 +312,31 @@ func (h hetzner) createServer() error {
 	if c.v6 {
 		s.ipv6 = h.attachIP(c.use6, s, true)
 	}
-	for _, f := range c.Firewalls {
-		s.rules = append(s.rules, f.Firewall)
-		p.rules[f.Firewall].attached[s.id] = true
+	for _, id := range c.rules {
+		p.rules[id].attach(s, h.now)
+	}
+	for _, id := range c.Volumes {
+		s.volumes, p.volumes[id].server = append(s.volumes, id), s
 	}
 	p.servers[s.id] = s
 	h.sim.bootFaults(s)
 	start := c.Start == nil || *c.Start
 	next := []any{}
+	var st *action
+	if start {
+		// The start is announced with the create and runs after it.
+		st = &action{id: w.id(hetznerName, "action"), command: "start_server", started: h.now, takes: hetznerCreateTakes + hetznerStartTakes, resources: []resource{{"server", s.id}}}
+		p.actions[st.id] = st
+		next = append(next, h.action(st))
+	}
 	create := h.hold(s, "create_server", hetznerCreateTakes, func(now time.Time) {
 		s.state = stateOff
 		if start {
+			s.running = st
 			h.sim.powerOn(s, now)
+			h.sim.after(now, hetznerStartTakes, func(now time.Time) { st.finished, s.running = now, nil })
 		}
 	})
-	if start {
-		// The start is announced with the create and runs after it.
-		st := &action{id: w.id(hetznerName, "action"), command: "start_server", started: h.now, takes: hetznerCreateTakes + hetznerStartTakes, resources: []resource{{"server", s.id}}}
-		p.actions[st.id] = st
-		h.sim.after(h.now, hetznerCreateTakes+hetznerStartTakes, func(now time.Time) { st.finished = now })
-		next = append(next, h.action(st))
-	}
 	var password *string
 	if len(c.keys) == 0 {
 		pw := h.sim.password()
@@ -319,29 +344,6 @@ func (h hetzner) createServer() error {
 	}
 	h.send(http.StatusCreated, map[string]any{"server": h.server(s), "action": h.action(create), "next_actions": next, "root_password": password})
 	return nil
-}
-
-// attachIP gives a server an address: the one it asked for, or a new one that
-// goes with it.
-func (h hetzner) attachIP(ip *publicIP, s *server, v6 bool) *publicIP {
-	if ip == nil {
-		kind, hourly := "ipv4", hetznerIPv4/hoursAMonth*(1+hetznerVAT)
-		w := h.sim.world
-		ip = &publicIP{id: w.id(hetznerName, "primary ip"), v6: v6, autoDelete: true, region: s.region, labels: map[string]string{}, created: h.now}
-		if v6 {
-			ip.address, kind, hourly = w.ipv6(), "ipv6", 0
-		} else {
-			ip.address = w.ipv4()
-		}
-		ip.name = fmt.Sprintf("primary_%s-%d", kind, ip.id)
-		ip.entry = w.enter(LedgerEntry{
-			Provider: hetznerName, Project: h.project.name, Kind: "public-ip", ID: itoa(ip.id), Name: ip.name,
-			CreatedAt: h.now, Hourly: hourly, Currency: "EUR",
-		})
-		h.project.ips[ip.id] = ip
-	}
-	ip.server, ip.entry.Server = s, itoa(s.id)
-	return ip
 }
 
 // password is a root password that opens nothing.

@@ -110,7 +110,6 @@ type server struct {
 	state    string
 	ipv4     *publicIP // nil: none
 	ipv6     *publicIP
-	rules    []int64 // firewalls
 	keys     []int64
 	volumes  []int64
 	// protected tells that a delete is refused.
@@ -135,6 +134,7 @@ type publicIP struct {
 	v6         bool
 	server     *server // nil: attached to none
 	autoDelete bool
+	protected  bool
 	region     string
 	labels     map[string]string
 	created    time.Time
@@ -147,9 +147,15 @@ type firewall struct {
 	labels  map[string]string
 	created time.Time
 	rules   []rule
-	// attached has the servers, selectors label selectors beside them.
-	attached  map[int64]bool
-	selectors []string
+	// attached has the servers with the time since when, selectors label
+	// selectors beside them.
+	attached  map[int64]time.Time
+	selectors []selectorSince
+}
+
+type selectorSince struct {
+	selector string
+	since    time.Time
 }
 
 // rule lets something through a firewall.
@@ -181,6 +187,8 @@ type volume struct {
 	labels  map[string]string
 	created time.Time
 	entry   *LedgerEntry
+	// protected tells that a delete is refused.
+	protected bool
 }
 
 // action is something that takes its time.
