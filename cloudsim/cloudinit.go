@@ -105,7 +105,7 @@ func (g *guest) runCommands(now time.Time, cmds []command) {
 }
 
 // shellMeaning has the signs that make a line more than words.
-const shellMeaning = "|<>$`(){}*?[]~&\\\"'#="
+const shellMeaning = "|<>$`(){}*?[]~&\\\"'#"
 
 // split returns the commands of a line: those that ";", "&&" and line ends
 // separate. A part that means more to a shell stays one word.
@@ -117,7 +117,7 @@ func (c command) split() [][]string {
 	for _, part := range strings.FieldsFunc(strings.ReplaceAll(c.line, "&&", "\n"), func(r rune) bool { return r == '\n' || r == ';' }) {
 		switch part = strings.TrimSpace(part); {
 		case part == "" || part[0] == '#':
-		case strings.ContainsAny(part, shellMeaning):
+		case strings.ContainsAny(part, shellMeaning), strings.Contains(strings.Fields(part)[0], "="):
 			out = append(out, []string{part})
 		default:
 			out = append(out, strings.Fields(part))

@@ -192,7 +192,9 @@ func (b *bench) guest() Guest {
 	return gs[0]
 }
 
-func (g Guest) printed(text string) bool { return strings.Contains(strings.Join(g.Console, "\n"), text) }
+func (g Guest) printed(text string) bool {
+	return strings.Contains(strings.Join(g.Console, "\n"), text)
+}
 
 // wait waits for a channel, with a limit that only a fault reaches.
 func wait[T any](t *testing.T, what string, c <-chan T) T {

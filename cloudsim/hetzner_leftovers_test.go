@@ -140,12 +140,14 @@ func TestLedger(t *testing.T) {
 	b := newBench(t)
 	id := b.running("n")
 	vol := b.must("POST", "/volumes", map[string]any{"name": "data", "size": 10, "location": "fsn1"}).text("volume.id")
-	b.sim.Advance(90 * time.Minute)
+	const lives = 199*time.Hour + 30*time.Minute
+	b.sim.Advance(lives)
 	b.must("DELETE", "/servers/"+id, nil)
 	b.sim.Advance(hetznerDeleteTakes)
 	got := b.sim.LedgerSummary()
-	// Two hours begun: cx23 and its IPv4, and 10 GB of volume, with 19 % VAT.
-	want := LedgerSummary{Made: 4, Left: 1, Cost: map[string]string{"EUR": "0.01"}}
+	// 200 hours begun of (2.99 + 0.50 + 0.44) / 730 an hour: cx23, its IPv4 and
+	// 10 GB of volume; with 19 % VAT.
+	want := LedgerSummary{Made: 4, Left: 1, Cost: map[string]string{"EUR": "1.28"}}
 	if !cmp.Equal(got, want) {
 		t.Errorf("summary: %s", cmp.Diff(want, got))
 	}
@@ -155,7 +157,7 @@ func TestLedger(t *testing.T) {
 		if e.Left() != (e.Kind == "volume") {
 			t.Errorf("%s %s: left is %v", e.Kind, e.Name, e.Left())
 		}
-		if e.Kind != "volume" && e.DeletedAt.Sub(e.CreatedAt) != 9*time.Second+90*time.Minute+hetznerDeleteTakes {
+		if e.Kind != "volume" && e.DeletedAt.Sub(e.CreatedAt) != 9*time.Second+lives+hetznerDeleteTakes {
 			t.Errorf("%s %s lived %s", e.Kind, e.Name, e.DeletedAt.Sub(e.CreatedAt))
 		}
 		if e.Kind == "public-ip" && e.Server != id {
