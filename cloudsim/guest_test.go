@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/slipway-dev/slipway/provision"
 )
 
 // agentUserData is the kind of user-data that fleets use: files, a oneshot that
@@ -351,27 +349,6 @@ func TestGuestFilesStayInside(t *testing.T) {
 		t.Errorf("outside: %v, %v", left, err)
 	}
 	if g := b.guest(); g.Boots != 2 || !g.printed("escapes") {
-		t.Errorf("console:\n%s", strings.Join(g.Console, "\n"))
-	}
-}
-
-// TestProvisionsUserData holds that what the library renders boots here.
-func TestProvisionsUserData(t *testing.T) {
-	started := make(chan string, 5)
-	b := newBench(t, func(o *Options) { o.RunContainer = containerStarts(started) })
-	data, err := provision.RenderCloudInit(provision.CloudInitParams{
-		ControlPlaneAddr: "cp.example:8443", JoinToken: "swjt_abcdefghijklmnop.0123456789abcdefghijklmnopqrstuvwxyzABCDEFG", NodeName: "node-1",
-		CAFingerprint: "sha256:" + strings.Repeat("ab", 32), AgentVersion: "v1.0.0", MeshEnabled: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.running("node-1", map[string]any{"user_data": data})
-	b.sim.Advance(time.Minute)
-	if got := wait(t, "container", started); got != "fleet-agent of node-1" {
-		t.Errorf("started %s", got)
-	}
-	if g := b.guest(); g.printed("WARNING") {
 		t.Errorf("console:\n%s", strings.Join(g.Console, "\n"))
 	}
 }
