@@ -15,7 +15,11 @@ var thorough = os.Getenv("FLEET_THOROUGH") != ""
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if checks := flag.Lookup("rapid.checks"); !thorough && checks.Value.String() == checks.DefValue {
-		if err := checks.Value.Set("25"); err != nil {
+		lives := "25"
+		if raced {
+			lives = "8"
+		}
+		if err := checks.Value.Set(lives); err != nil {
 			panic(err)
 		}
 	}
