@@ -83,12 +83,12 @@ func providers() []provider {
 			DefaultEndpoint: "https://api.digitalocean.com",
 			UserDataLimit:   64 << 10,
 		}},
-		{info: ProviderInfo{
+		{open: openAWS, info: ProviderInfo{
 			Name: "aws", Title: "Amazon EC2",
-			Credential:    "JSON: access_key_id and secret_access_key, or use_ambient_credentials; optional session_token, region, role_arn",
+			Credential:    "JSON: access_key_id and secret_access_key, or use_ambient_credentials; optional session_token, region, role_arn, external_id",
 			CredentialEnv: []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION"},
 			EndpointEnv:   "AWS_ENDPOINT_URL_EC2",
-			UserDataLimit: 16 << 10,
+			UserDataLimit: awsUserDataLimit,
 		}},
 		{open: openAzure, info: ProviderInfo{
 			Name: "azure", Title: "Microsoft Azure",
