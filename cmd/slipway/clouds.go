@@ -132,11 +132,18 @@ func providerInfo(name string) (provision.ProviderInfo, error) {
 }
 
 // credentialFromEnv reads a credential as the provider's own tools would:
-// NAME, or the file that NAME_FILE names. source is the variable that had it.
+// NAME, or the file that NAME_FILE names; where several variables make up one
+// credential, provision puts them together. source is the variable that had it.
 func credentialFromEnv(provider string, getenv func(string) string) (credential, source string, err error) {
 	info, err := providerInfo(provider)
 	if err != nil {
 		return "", "", err
+	}
+	if provider == "azure" {
+		if c := provision.AzureCredentialFromEnv(getenv); c != "" {
+			return c, "AZURE_TENANT_ID and its kin", nil
+		}
+		return "", "", noCredential(info)
 	}
 	for _, name := range info.CredentialEnv {
 		if v := strings.TrimSpace(getenv(name)); v != "" {
@@ -150,9 +157,13 @@ func credentialFromEnv(provider string, getenv func(string) string) (credential,
 			return strings.TrimSpace(string(data)), name + "_FILE", nil
 		}
 	}
-	return "", "", &client.Error{
+	return "", "", noCredential(info)
+}
+
+func noCredential(info provision.ProviderInfo) error {
+	return &client.Error{
 		Class:    client.ClassUnauthorized,
-		Provider: provider,
+		Provider: info.Name,
 		Message:  fmt.Sprintf("no credential for %s: %s is not set", info.Title, strings.Join(info.CredentialEnv, " or ")),
 		Hint:     "it is " + info.Credential,
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/internal/fleet"
 	"github.com/slipway-dev/slipway/internal/store"
+	"github.com/slipway-dev/slipway/provision"
 )
 
 // output collects what is written from anywhere.
@@ -118,10 +119,18 @@ func (p *place) run(env map[string]string, args ...string) (int, string) {
 		if v, ok := env[key]; ok {
 			return v
 		}
-		return map[string]string{
-			"SLIPWAY_DATA_DIR": filepath.Join(p.dir, "data"), "HCLOUD_TOKEN": canary,
-			"HCLOUD_ENDPOINT": "http://" + p.simAddr + "/hetzner/v1",
-		}[key]
+		switch key {
+		case "SLIPWAY_DATA_DIR":
+			return filepath.Join(p.dir, "data")
+		case "HCLOUD_TOKEN":
+			return canary
+		}
+		for _, v := range cloudsim.Env("http://" + p.simAddr) {
+			if v.Name == key {
+				return v.Value
+			}
+		}
+		return ""
 	}
 	var out output
 	f := factory()
@@ -191,6 +200,30 @@ func TestNoSecretAnywhere(t *testing.T) {
 		t.Errorf("%d files were looked at, %v", files, err)
 	}
 	p.ok("node", "delete", "web", "--yes")
+	if left := p.sim.LedgerSummary().Left; left != 0 {
+		t.Errorf("%d billable things are left", left)
+	}
+}
+
+// TestEveryProvider lives a node's life at each provider of this build, with
+// the credential from the environment as the provider's own tools have it.
+func TestEveryProvider(t *testing.T) {
+	places := map[string][2]string{"hetzner": {"fsn1", "cx23"}, "azure": {"westeurope", "Standard_B2as_v2"}}
+	p := newPlace(t)
+	for _, info := range provision.Providers() {
+		where, ok := places[info.Name]
+		if !ok {
+			t.Errorf("%s: no region and size to try", info.Name)
+			continue
+		}
+		p.ok("account", "add", info.Name, "--provider", info.Name)
+		p.ok("account", "check", info.Name)
+		p.ok("regions", "--provider", info.Name)
+		name := "n-" + info.Name
+		p.ok("node", "create", name, "--account", info.Name, "--region", where[0], "--size", where[1], "--timeout", "60s")
+		p.ok("node", "delete", name, "--yes", "--timeout", "60s")
+		p.ok("audit", "--account", info.Name)
+	}
 	if left := p.sim.LedgerSummary().Left; left != 0 {
 		t.Errorf("%d billable things are left", left)
 	}
