@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/slipway-dev/slipway/client"
@@ -129,44 +128,6 @@ func providerInfo(name string) (provision.ProviderInfo, error) {
 		names = append(names, p.Name)
 	}
 	return provision.ProviderInfo{}, fmt.Errorf("%w: there is no provider %q; this build has %s", provision.ErrInvalid, name, strings.Join(names, ", "))
-}
-
-// credentialFromEnv reads a credential as the provider's own tools would:
-// NAME, or the file that NAME_FILE names; where several variables make up one
-// credential, provision puts them together. source is the variable that had it.
-func credentialFromEnv(provider string, getenv func(string) string) (credential, source string, err error) {
-	info, err := providerInfo(provider)
-	if err != nil {
-		return "", "", err
-	}
-	if provider == "azure" {
-		if c := provision.AzureCredentialFromEnv(getenv); c != "" {
-			return c, "AZURE_TENANT_ID and its kin", nil
-		}
-		return "", "", noCredential(info)
-	}
-	for _, name := range info.CredentialEnv {
-		if v := strings.TrimSpace(getenv(name)); v != "" {
-			return v, name, nil
-		}
-		if file := getenv(name + "_FILE"); file != "" {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				return "", "", fmt.Errorf("%w: %s_FILE: %w", provision.ErrUnauthorized, name, err)
-			}
-			return strings.TrimSpace(string(data)), name + "_FILE", nil
-		}
-	}
-	return "", "", noCredential(info)
-}
-
-func noCredential(info provision.ProviderInfo) error {
-	return &client.Error{
-		Class:    client.ClassUnauthorized,
-		Provider: info.Name,
-		Message:  fmt.Sprintf("no credential for %s: %s is not set", info.Title, strings.Join(info.CredentialEnv, " or ")),
-		Hint:     "it is " + info.Credential,
-	}
 }
 
 // asClientError words a provider's failure the way the API does, so that one
