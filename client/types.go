@@ -151,8 +151,8 @@ type AuditReport struct {
 	At       time.Time `json:"at"`
 	Accounts []string  `json:"accounts" nullable:"false"`
 	Findings []Finding `json:"findings" nullable:"false"`
-	Complete bool     `json:"complete" doc:"false when an account could not be read: nothing is known of what it holds"`
-	Errors   []string `json:"errors,omitempty" nullable:"false"`
+	Complete bool      `json:"complete" doc:"false when an account could not be read: nothing is known of what it holds"`
+	Errors   []string  `json:"errors,omitempty" nullable:"false"`
 }
 
 // Finding is one thing that is not as the records have it.

@@ -15,9 +15,11 @@ func TestKilledDuringCreate(t *testing.T) {
 	}{
 		{name: "just recorded", moment: func(*world) {}},
 		{
-			name:   "call sent, no answer yet",
-			fault:  map[string]any{"call": "create server", "effect": "delay-answer", "delay": "2s", "times": 1},
-			moment: func(w *world) { w.await("a server in the ledger", func() bool { m, _ := w.servers("n"); return m == 1 }) },
+			name:  "call sent, no answer yet",
+			fault: map[string]any{"call": "create server", "effect": "delay-answer", "delay": "2s", "times": 1},
+			moment: func(w *world) {
+				w.await("a server in the ledger", func() bool { m, _ := w.servers("n"); return m == 1 })
+			},
 		},
 		{
 			name:   "call sent, nothing made yet",
@@ -62,9 +64,11 @@ func TestKilledDuringDelete(t *testing.T) {
 	}{
 		{name: "just recorded", moment: func(*world) {}},
 		{
-			name:   "call sent, no answer yet",
-			fault:  map[string]any{"call": "delete server", "effect": "delay-answer", "delay": "2s", "times": 1},
-			moment: func(w *world) { w.await("the end of the server", func() bool { _, l := w.servers("n"); return l == 0 }) },
+			name:  "call sent, no answer yet",
+			fault: map[string]any{"call": "delete server", "effect": "delay-answer", "delay": "2s", "times": 1},
+			moment: func(w *world) {
+				w.await("the end of the server", func() bool { _, l := w.servers("n"); return l == 0 })
+			},
 		},
 		{
 			name:   "answer lost, then killed",
