@@ -1,13 +1,17 @@
 package hetzner
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
 
+	"github.com/slipway-dev/slipway/cloudsim"
 	"github.com/slipway-dev/slipway/provision"
 )
 
@@ -115,5 +119,58 @@ func TestRequestsPerLife(t *testing.T) {
 	}
 	if n := count() - before; n > 2 {
 		t.Errorf("a delete took %d requests, want at most 2", n)
+	}
+}
+
+// TestOurUserDataBoots holds that what the library renders is run by a guest,
+// and that the container that it starts is the one that was meant.
+func TestOurUserDataBoots(t *testing.T) {
+	started := make(chan cloudsim.Container, 1)
+	sim, err := cloudsim.New(cloudsim.Options{Speed: 200, GuestDir: t.TempDir(), RunContainer: func(ctx context.Context, _ cloudsim.Guest, c cloudsim.Container) error {
+		started <- c
+		<-ctx.Done()
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(sim.Handler())
+	defer func() {
+		srv.Close()
+		if err := sim.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	data, err := provision.RenderCloudInit(provision.CloudInitParams{
+		ControlPlaneAddr: "cp.example:8443", JoinToken: "swjt_abcdefghijklmnop.0123456789abcdefghijklmnopqrstuvwxyzABCDEFG",
+		CAFingerprint: "sha256:" + strings.Repeat("ab", 32), NodeName: "node-1", AgentVersion: "v1.0.0", MeshEnabled: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := provision.Open("hetzner", token, provision.Options{Endpoint: srv.URL + "/hetzner/v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := p.CreateServer(t.Context(), provision.CreateOpts{Region: "fsn1", Size: "cx23", Name: "node-1", UserData: data}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case c := <-started:
+		if c.User != "0:0" || c.Env["NODE_NAME"] != "node-1" || len(c.Mounts) < 4 || len(c.Devices) != 1 || len(c.CapAdd) != 1 || len(c.Args) != 1 {
+			t.Errorf("container: %+v", c)
+		}
+		for _, v := range c.Env {
+			if strings.Contains(v, "swjt_") {
+				t.Error("the token is in the container's environment")
+			}
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatalf("no container started: %+v", sim.Guests())
+	}
+	for _, line := range sim.Guests()[0].Console {
+		if strings.Contains(line, "WARNING") {
+			t.Error(line)
+		}
 	}
 }

@@ -69,6 +69,8 @@ var answerOf = []struct {
 	{"POST", `/servers/\d+/actions/\w+`, func() any { return &schema.ServerActionRebootResponse{} }},
 	{"GET", `/actions`, func() any { return &paged[schema.ActionListResponse]{} }},
 	{"GET", `/actions/\d+`, func() any { return &schema.ActionGetResponse{} }},
+	{"GET", `/(servers|firewalls|volumes|primary_ips)(/\d+)?/actions`, func() any { return &paged[schema.ActionListResponse]{} }},
+	{"GET", `/(servers|firewalls|volumes|primary_ips)/actions/\d+`, func() any { return &schema.ActionGetResponse{} }},
 	{"POST", `/firewalls`, func() any { return &schema.FirewallCreateResponse{} }},
 	{"GET", `/firewalls`, func() any { return &paged[schema.FirewallListResponse]{} }},
 	{"GET", `/firewalls/\d+`, func() any { return &schema.FirewallGetResponse{} }},
@@ -79,6 +81,19 @@ var answerOf = []struct {
 	{"GET", `/ssh_keys/\d+`, func() any { return &schema.SSHKeyGetResponse{} }},
 	{"GET", `/primary_ips`, func() any { return &paged[schema.PrimaryIPListResponse]{} }},
 	{"GET", `/primary_ips/\d+`, func() any { return &schema.PrimaryIPGetResponse{} }},
+	{"PUT", `/ssh_keys/\d+`, func() any { return &schema.SSHKeyUpdateResponse{} }},
+	{"POST", `/primary_ips`, func() any { return &schema.PrimaryIPCreateResponse{} }},
+	{"PUT", `/primary_ips/\d+`, func() any { return &schema.PrimaryIPUpdateResponse{} }},
+	{"POST", `/primary_ips/\d+/actions/\w+`, func() any { return &schema.PrimaryIPActionAssignResponse{} }},
+	{"GET", `/networks`, func() any { return &paged[schema.NetworkListResponse]{} }},
+	{"GET", `/placement_groups`, func() any { return &paged[schema.PlacementGroupListResponse]{} }},
+	{"GET", `/isos`, func() any { return &paged[schema.ISOListResponse]{} }},
+	{"GET", `/certificates`, func() any { return &paged[schema.CertificateListResponse]{} }},
+	{"GET", `/load_balancers`, func() any { return &paged[schema.LoadBalancerListResponse]{} }},
+	{"GET", `/load_balancer_types`, func() any { return &paged[schema.LoadBalancerTypeListResponse]{} }},
+	{"GET", `/floating_ips`, func() any { return &paged[schema.FloatingIPListResponse]{} }},
+	{"PUT", `/volumes/\d+`, func() any { return &schema.VolumeUpdateResponse{} }},
+	{"POST", `/volumes/\d+/actions/\w+`, func() any { return &schema.VolumeActionAttachVolumeResponse{} }},
 	{"POST", `/volumes`, func() any { return &schema.VolumeCreateResponse{} }},
 	{"GET", `/volumes`, func() any { return &paged[schema.VolumeListResponse]{} }},
 	{"GET", `/volumes/\d+`, func() any { return &schema.VolumeGetResponse{} }},
@@ -97,6 +112,18 @@ var requestOf = []struct {
 	{"POST", `/ssh_keys`, func() any { return &schema.SSHKeyCreateRequest{} }},
 	{"PUT", `/ssh_keys/\d+`, func() any { return &schema.SSHKeyUpdateRequest{} }},
 	{"POST", `/volumes`, func() any { return &schema.VolumeCreateRequest{} }},
+	{"PUT", `/volumes/\d+`, func() any { return &schema.VolumeUpdateRequest{} }},
+	{"POST", `/volumes/\d+/actions/attach`, func() any { return &schema.VolumeActionAttachVolumeRequest{} }},
+	{"POST", `/volumes/\d+/actions/detach`, func() any { return &schema.VolumeActionDetachVolumeRequest{} }},
+	{"POST", `/volumes/\d+/actions/resize`, func() any { return &schema.VolumeActionResizeVolumeRequest{} }},
+	{"POST", `/volumes/\d+/actions/change_protection`, func() any { return &schema.VolumeActionChangeProtectionRequest{} }},
+	{"POST", `/primary_ips`, func() any { return &schema.PrimaryIPCreateRequest{} }},
+	{"PUT", `/primary_ips/\d+`, func() any { return &schema.PrimaryIPUpdateRequest{} }},
+	{"POST", `/primary_ips/\d+/actions/assign`, func() any { return &schema.PrimaryIPActionAssignRequest{} }},
+	{"POST", `/primary_ips/\d+/actions/change_protection`, func() any { return &schema.PrimaryIPActionChangeProtectionRequest{} }},
+	{"POST", `/servers/\d+/actions/change_protection`, func() any { return &schema.ServerActionChangeProtectionRequest{} }},
+	{"POST", `/firewalls/\d+/actions/apply_to_resources`, func() any { return &schema.FirewallActionApplyToResourcesRequest{} }},
+	{"POST", `/firewalls/\d+/actions/remove_from_resources`, func() any { return &schema.FirewallActionRemoveFromResourcesRequest{} }},
 }
 
 func (w *wireCheck) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -173,6 +200,9 @@ func (w *wireCheck) checkAnswer(method, path string, resp *http.Response, body [
 			w.answers++
 			if err := strict(body, c.make()); err != nil {
 				w.t.Errorf("answer to %s %s: %v\n%.2000s", method, path, err, body)
+			}
+			if l := lacksIn(c.make(), body); len(l) > 0 {
+				w.t.Errorf("answer to %s %s lacks %v\n%.2000s", method, path, l, body)
 			}
 			return
 		}
