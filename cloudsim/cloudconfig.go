@@ -61,6 +61,7 @@ func readUserData(data []byte) (cloudConfig, error) {
 	if bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
 		plain, err := gunzip(data)
 		if err != nil {
+			//lint:ignore ST1005 these are cloud-init's own words
 			return cloudConfig{}, fmt.Errorf(unhandled+"%w", err)
 		}
 		data = plain
@@ -69,12 +70,14 @@ func readUserData(data []byte) (cloudConfig, error) {
 		return cloudConfig{}, nil
 	}
 	if err := checkText(data); err != nil {
+		//lint:ignore ST1005 these are cloud-init's own words
 		return cloudConfig{}, fmt.Errorf(unhandled+"%w", err)
 	}
 	doc, err := readYAML(data)
 	if err != nil {
 		why, _, _ := strings.Cut(err.Error(), "\n")
-		return cloudConfig{}, fmt.Errorf("Failed loading yaml blob. Invalid format: %s", why) //nolint:staticcheck // cloud-init's words
+		//lint:ignore ST1005 these are cloud-init's own words
+		return cloudConfig{}, fmt.Errorf("Failed loading yaml blob. Invalid format: %s", why)
 	}
 	var c cloudConfig
 	for _, key := range sortedKeys(doc) {

@@ -122,7 +122,7 @@ func (c AWSCredentials) trimmed() AWSCredentials {
 
 var (
 	awsRoleARN    = regexp.MustCompile(`^arn:aws(-[a-z-]+)?:iam::\d{12}:role/[\x21-\x7e]{1,512}$`)
-	awsExternalID = regexp.MustCompile(`^[\w+=,.@:/-]{2,1224}$`)
+	awsExternalID = regexp.MustCompile(`^[\w+=,.@:/-]{2,}$`) // its length is checked apart
 	awsKeyID      = regexp.MustCompile(`^[A-Za-z0-9_]{4,128}$`)
 )
 
@@ -149,7 +149,7 @@ func (c AWSCredentials) check() error {
 		return awsMistake("it looks like arn:aws:iam::123456789012:role/name", "the credential's role_arn is not the ARN of a role")
 	case c.RoleARN == "" && c.ExternalID != "":
 		return awsMistake("give role_arn too, or leave external_id out", "the credential has an external_id and no role_arn")
-	case c.ExternalID != "" && !awsExternalID.MatchString(c.ExternalID):
+	case c.ExternalID != "" && (len(c.ExternalID) > 1224 || !awsExternalID.MatchString(c.ExternalID)):
 		return awsMistake("2 to 1224 of letters, digits and +=,.@:/-", "the credential's external_id is not one")
 	case c.RoleARN != "" && awsPartition(awsOr(c.Region, awsHome)) != strings.Split(c.RoleARN, ":")[1]:
 		return awsMistake("name a region of the role's own partition", "the credential's role_arn and its region belong to different partitions of AWS")

@@ -32,7 +32,7 @@ func (a *app) logger(l logFlags) (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(a.IO.Err, &slog.HandlerOptions{Level: level})), nil
 	case "text":
 		if a.IO.ErrTTY {
-			return slog.New(tint.NewHandler(a.IO.Err, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !a.IO.ErrColor})), nil
+			return slog.New(tint.NewTextHandler(a.IO.Err, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !a.IO.ErrColor})), nil
 		}
 		return slog.New(slog.NewTextHandler(a.IO.Err, &slog.HandlerOptions{Level: level})), nil
 	}
