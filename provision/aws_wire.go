@@ -102,7 +102,7 @@ func awsInstanceOf(region string, i types.Instance) awsInstance {
 	return s
 }
 
-func (s awsInstance) serverID() string { return awsID(s.region, s.id) }
+func (i awsInstance) serverID() string { return awsID(i.region, i.id) }
 
 // awsUserData is user-data as EC2 takes it: compressed when it would not fit
 // otherwise, which cloud-init unpacks by itself; base64 in any case. Compressing

@@ -68,12 +68,6 @@ func (s *simTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return rec.Result(), nil
 }
 
-func (s *simTransport) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.requests)
-}
-
 // azureCloud is a simulated subscription.
 type azureCloud struct {
 	sim  *cloudsim.Sim
