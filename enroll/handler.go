@@ -186,7 +186,8 @@ func (h *handler) peer(w http.ResponseWriter, r *http.Request, grace time.Durati
 func (h *handler) fail(ctx context.Context, w http.ResponseWriter, log *slog.Logger, what string, err error) {
 	switch {
 	case errors.Is(err, ErrRevoked):
-		log.WarnContext(ctx, what+" refused", "why", err.Error())
+		// The usual end of a node: its agent calls once more after the delete.
+		log.InfoContext(ctx, what+" refused", "why", err.Error())
 		h.refuse(w, http.StatusForbidden, codeRevoked, "this node is no longer let in", true)
 	case errors.Is(err, ErrThrottled):
 		h.throttled(w, time.Second)

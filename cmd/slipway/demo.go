@@ -118,28 +118,45 @@ func (d *demonstration) getenv() func(string) string {
 	}
 }
 
+// place is where a demo makes its nodes at one provider.
+type demoPlace struct{ provider, region, size string }
+
+// demoPlaces has the providers that are simulated.
+func demoPlaces() []demoPlace {
+	return []demoPlace{
+		{"hetzner", "fsn1", "cx23"},
+		{"azure", "westeurope", "Standard_B2as_v2"},
+	}
+}
+
 // show types the commands, and counts what is left at the end.
 func (d *demonstration) show(ctx context.Context) error {
-	d.say("A control plane and a simulated cloud run in this process. You can type each command below yourself.")
+	d.say("A control plane and simulated clouds run in this process. You can type each command below yourself.")
+	var add, create [][]string
 	var names []string
-	for i := range d.o.Nodes {
-		names = append(names, fmt.Sprintf("demo-%d", i+1))
+	for _, p := range demoPlaces() {
+		name := "demo-" + p.provider
+		add = append(add, []string{"account", "add", p.provider, "--provider", p.provider, "-o", "name"})
+		args := []string{"node", "create", name, "--account", p.provider, "--region", p.region, "--size", p.size, "--no-wait", "-o", "name"}
+		if d.o.Nodes == 1 {
+			names = append(names, name)
+		} else {
+			args = append(args, "--count", strconv.Itoa(d.o.Nodes))
+			for i := range d.o.Nodes {
+				names = append(names, fmt.Sprintf("%s-%d", name, i+1))
+			}
+		}
+		create = append(create, args)
 	}
-	create := []string{"node", "create", "demo", "--account", "cloud", "--region", "fsn1", "--size", "cx23"}
-	if d.o.Nodes > 1 {
-		create = append(create, "--count", strconv.Itoa(d.o.Nodes))
-	} else {
-		names = []string{"demo"}
-	}
-	remove := append(append([]string{"node", "delete"}, names...), "--yes")
-	for _, args := range [][]string{
-		{"account", "add", "cloud", "--provider", "hetzner"},
-		{"sizes", "--account", "cloud", "--region", "fsn1", "--arch", "arm"},
-		create,
-		{"node", "list"},
-		remove,
-		{"audit"},
-	} {
+	steps := append(add, []string{"sizes", "--account", "hetzner", "--region", "fsn1", "--arch", "arm"})
+	steps = append(steps, create...)
+	steps = append(steps,
+		append([]string{"node", "wait"}, names...),
+		[]string{"node", "list"},
+		append(append([]string{"node", "delete"}, names...), "--yes"),
+		[]string{"audit"},
+	)
+	for _, args := range steps {
 		if err := d.command(ctx, args...); err != nil {
 			return err
 		}

@@ -20,7 +20,6 @@ import (
 	"github.com/slipway-dev/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/internal/fleet"
 	"github.com/slipway-dev/slipway/internal/store"
-	"github.com/slipway-dev/slipway/provision"
 )
 
 // output collects what is written from anywhere.
@@ -49,12 +48,16 @@ var (
 func TestDemo(t *testing.T) {
 	var all output
 	log := slog.New(slog.NewTextHandler(&all, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	err := demo(t.Context(), cli.DemoOptions{IO: &cli.IOStreams{In: strings.NewReader(""), Out: &all, Err: &all, Width: 80}, Logger: log, Nodes: 3, Seed: 1})
+	err := demo(t.Context(), cli.DemoOptions{IO: &cli.IOStreams{In: strings.NewReader(""), Out: &all, Err: &all, Width: 80}, Logger: log, Nodes: 2, Seed: 1})
 	out := all.String()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, want := range []string{"9 billable things made, 0 left", "demo-3", "nothing left behind"} {
+	wants := []string{", 0 left", "nothing left behind"}
+	for _, p := range demoPlaces() {
+		wants = append(wants, "demo-"+p.provider+"-2")
+	}
+	for _, want := range wants {
 		if !strings.Contains(out, want) {
 			t.Errorf("the demo does not say %q", want)
 		}
@@ -208,20 +211,15 @@ func TestNoSecretAnywhere(t *testing.T) {
 // TestEveryProvider lives a node's life at each provider of this build, with
 // the credential from the environment as the provider's own tools have it.
 func TestEveryProvider(t *testing.T) {
-	places := map[string][2]string{"hetzner": {"fsn1", "cx23"}, "azure": {"westeurope", "Standard_B2as_v2"}}
 	p := newPlace(t)
-	for _, info := range provision.Providers() {
-		where, ok := places[info.Name]
-		if !ok {
-			continue // not simulated yet
-		}
-		p.ok("account", "add", info.Name, "--provider", info.Name)
-		p.ok("account", "check", info.Name)
-		p.ok("regions", "--provider", info.Name)
-		name := "n-" + info.Name
-		p.ok("node", "create", name, "--account", info.Name, "--region", where[0], "--size", where[1], "--timeout", "60s")
+	for _, at := range demoPlaces() {
+		p.ok("account", "add", at.provider, "--provider", at.provider)
+		p.ok("account", "check", at.provider)
+		p.ok("regions", "--provider", at.provider)
+		name := "n-" + at.provider
+		p.ok("node", "create", name, "--account", at.provider, "--region", at.region, "--size", at.size, "--timeout", "60s")
 		p.ok("node", "delete", name, "--yes", "--timeout", "60s")
-		p.ok("audit", "--account", info.Name)
+		p.ok("audit", "--account", at.provider)
 	}
 	if left := p.sim.LedgerSummary().Left; left != 0 {
 		t.Errorf("%d billable things are left", left)

@@ -115,7 +115,7 @@ type DemoOptions struct {
 	IO     *IOStreams
 	Logger *slog.Logger
 
-	Nodes int     // how many to make
+	Nodes int     // how many to make at each provider
 	Speed float64 // simulated seconds per second; 0 means the demo's own
 	Seed  uint64
 	// DataDir keeps the records when set; empty means a temporary directory.

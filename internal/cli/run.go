@@ -124,7 +124,7 @@ delete them, and audit. It ends by itself, with code 0 only if every node joined
 			return a.Demo(cmd.Context(), o)
 		},
 	}
-	c.Flags().IntVar(&o.Nodes, "nodes", 3, "how many nodes to create")
+	c.Flags().IntVar(&o.Nodes, "nodes", 1, "how many nodes to create at each provider")
 	c.Flags().Float64Var(&o.Speed, "speed", 0, "simulated seconds per second; the demo's own when 0")
 	c.Flags().Uint64Var(&o.Seed, "seed", 1, "of all that is random in the simulated cloud")
 	c.Flags().StringVar(&o.DataDir, "data-dir", "", "keep the records there; otherwise they go with the demo")

@@ -69,7 +69,7 @@ func TestWhatRuns(t *testing.T) {
 		{"agent", cli.AgentOptions{}},
 		{"sim", cli.SimOptions{Listen: "127.0.0.1:8450", Seed: 1, Speed: 1, Agents: true}},
 		{"sim --listen :3 --seed 7 --speed 60 --guest-dir /g --agents=false", cli.SimOptions{Listen: ":3", Seed: 7, Speed: 60, GuestDir: "/g"}},
-		{"demo", cli.DemoOptions{Nodes: 3, Seed: 1}},
+		{"demo", cli.DemoOptions{Nodes: 1, Seed: 1}},
 		{"demo --nodes 5 --speed 30 --data-dir /d", cli.DemoOptions{Nodes: 5, Seed: 1, Speed: 30, DataDir: "/d"}},
 	} {
 		t.Run(c.args, func(t *testing.T) {
