@@ -10,6 +10,7 @@ import (
 // routes makes the handler of everything.
 func (s *Sim) routes() http.Handler {
 	mux := http.NewServeMux()
+	s.awsRoutes(mux)
 	s.azureRoutes(mux)
 	s.hetznerRoutes(mux)
 	mux.HandleFunc("GET /_sim/ledger", func(w http.ResponseWriter, _ *http.Request) {

@@ -75,6 +75,9 @@ func everyCall(a *Account, p provision.Provisioner) map[string]func(context.Cont
 		"GetServer":    func(ctx context.Context) error { _, _, err := p.GetServer(ctx, a.MissingID); return err },
 		"DeleteServer": func(ctx context.Context) error { return p.DeleteServer(ctx, a.MissingID) },
 	}
+	if a.StaticSizes {
+		delete(calls, "ListSizes")
+	}
 	if l, ok := p.(provision.Lister); ok {
 		calls["ListServers"] = func(ctx context.Context) error { _, err := l.ListServers(ctx); return err }
 	}

@@ -54,6 +54,9 @@ type Account struct {
 	MalformedID string
 	// UserDataLimit is the most bytes that the provider takes; 0 when unknown.
 	UserDataLimit int
+	// StaticSizes tells that ListSizes answers from a list of its own, and asks
+	// nobody.
+	StaticSizes bool
 	// Secrets are texts that no error may hold, the credential first.
 	Secrets []string
 
