@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -169,34 +170,35 @@ func TestGuestLife(t *testing.T) {
 // TestContainerWaitsForItsLastRun holds that two runs never overlap, however
 // slowly the first one ends.
 func TestContainerWaitsForItsLastRun(t *testing.T) {
-	started, letGo := make(chan int, 5), make(chan struct{})
-	n := 0
-	b := newBench(t, func(o *Options) {
-		o.RunContainer = func(ctx context.Context, _ Guest, _ Container) error {
-			n++ // a race, if two run at once
-			started <- n
-			<-ctx.Done()
-			<-letGo
-			return nil
+	synctest.Test(t, func(t *testing.T) {
+		var runs []int
+		letGo := make(chan struct{})
+		b := newBench(t, func(o *Options) {
+			o.RunContainer = func(ctx context.Context, g Guest, _ Container) error {
+				runs = append(runs, g.Boots) // a race, if two run at once
+				<-ctx.Done()
+				<-letGo
+				return nil
+			}
+		})
+		id := b.running("n", map[string]any{"user_data": agentUserData})
+		b.sim.Advance(time.Minute)
+		synctest.Wait() // the first run has begun
+		b.must("POST", "/servers/"+id+"/actions/reset", nil)
+		b.sim.Advance(time.Minute)
+		synctest.Wait()
+		if !b.guest().printed("started container") || len(runs) != 1 {
+			t.Errorf("before the first run has ended: runs %v\n%s", runs, strings.Join(b.guest().Console, "\n"))
+		}
+		close(letGo)
+		synctest.Wait()
+		if !cmp.Equal(runs, []int{1, 2}) {
+			t.Errorf("runs of the boots %v", runs)
+		}
+		if err := b.sim.Close(); err != nil {
+			t.Error(err)
 		}
 	})
-	id := b.running("n", map[string]any{"user_data": agentUserData})
-	b.sim.Advance(time.Minute)
-	wait(t, "first run", started)
-	b.must("POST", "/servers/"+id+"/actions/reset", nil)
-	b.sim.Advance(time.Minute)
-	if !b.guest().printed("started container") {
-		t.Errorf("no start after the reset:\n%s", strings.Join(b.guest().Console, "\n"))
-	}
-	select {
-	case <-started:
-		t.Error("the second run began before the first had ended")
-	default:
-	}
-	close(letGo)
-	if got := wait(t, "second run", started); got != 2 {
-		t.Errorf("run %d", got)
-	}
 }
 
 // TestContainerRestarts holds that a container that ends is started again as
@@ -304,14 +306,20 @@ func TestStartLimit(t *testing.T) {
 // TestPowerCutBeforeCloudInit holds that what did not happen at the first boot
 // happens at the second, and that half an installation is none.
 func TestPowerCutBeforeCloudInit(t *testing.T) {
-	for _, after := range []time.Duration{0, kernelTakes, kernelTakes + stepTakes, kernelTakes + stepTakes + dockerTakes/2} {
+	for cut, installs := range map[time.Duration]int{
+		kernelTakes / 2: 1, kernelTakes + stepTakes/2: 1, kernelTakes + 2*stepTakes: 2, kernelTakes + stepTakes + dockerTakes/2: 2,
+	} {
 		b := newBench(t)
 		id := b.running("n", map[string]any{"user_data": agentUserData})
-		b.sim.Advance(after)
+		b.sim.Advance(cut - hetznerActTakes)
 		b.must("POST", "/servers/"+id+"/actions/reset", nil)
 		b.sim.Advance(time.Minute)
-		if g := b.guest(); len(g.Containers) != 1 || g.Boots != 2 {
-			t.Errorf("a cut after %s: %+v", after, g)
+		g := b.guest()
+		if len(g.Containers) != 1 || g.Boots != 2 {
+			t.Errorf("a cut after %s: %+v", cut, g)
+		}
+		if n := strings.Count(strings.Join(g.Console, "\n"), "installing Docker"); n != installs {
+			t.Errorf("a cut after %s: Docker was installed %d times", cut, n)
 		}
 	}
 }

@@ -36,6 +36,9 @@ func TestHetznerServerLife(t *testing.T) {
 	if p := b.must("GET", "/actions/"+made.text("action.id"), nil).text("action.progress"); p != "50" {
 		t.Errorf("half-way through its create the progress is %s", p)
 	}
+	if s := b.must("GET", "/servers/"+id, nil).text("server.public_net.firewalls.0.status"); s != "pending" {
+		t.Errorf("before the server starts its firewall is %s", s)
+	}
 	for _, call := range []string{"DELETE /servers/" + id, "POST /servers/" + id + "/actions/reboot"} {
 		method, path, _ := strings.Cut(call, " ")
 		if a := b.do(method, path, nil); a.code() != "locked" || a.status != http.StatusLocked {
