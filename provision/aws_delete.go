@@ -26,6 +26,9 @@ const awsDeleteTime = 5 * time.Minute
 // context's deadline, or five minutes. What is not done by then is an error
 // that names the group, and a repeat goes on.
 //
+// That there is no such instance is believed after four looks within seven
+// seconds, since EC2 says so of a new one too.
+//
 // An instance that does not carry this Provisioner's short name is refused
 // with ErrConflict, and so is one that is protected from termination.
 func (a *AWS) DeleteServer(ctx context.Context, id string) error {
@@ -37,7 +40,7 @@ func (a *AWS) DeleteServer(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, awsDeleteTime)
 	defer cancel()
 	// Before its end: of a terminated instance, EC2 does not say its groups.
-	i, err := a.instance(ctx, op, region, instance)
+	i, err := a.surely(ctx, op, region, instance)
 	if errors.Is(err, ErrNotFound) {
 		return a.removeGroups(ctx, region, instance, map[string]string{a.labels.key(labelServer): id})
 	}
@@ -64,6 +67,26 @@ func (a *AWS) DeleteServer(ctx context.Context, id string) error {
 	}
 	return a.removeGroups(ctx, region, instance, map[string]string{key: i.labels[key]})
 }
+
+// surely reads an instance, and doubts that there is none: another program may
+// have made it a moment ago, and EC2 does not know a new instance everywhere
+// at once. Taking it for gone would leave it running for ever.
+func (a *AWS) surely(ctx context.Context, op, region, instance string) (awsInstance, error) {
+	for pause := time.Second; ; pause *= 2 {
+		i, err := a.instance(ctx, op, region, instance)
+		if !errors.Is(err, ErrNotFound) || a.fresh.isRemoved(awsID(region, instance)) || pause > awsDoubt {
+			return i, err
+		}
+		if !fits(ctx, pause) || sleep(ctx, pause) != nil {
+			return i, a.fail(ErrUnavailable, op, "repeat the delete, with more time",
+				"EC2 does not know instance %s, and there is no time to be sure of that", instance)
+		}
+	}
+}
+
+// awsDoubt is the longest pause before EC2's word that there is no such
+// instance is taken: seven seconds in all.
+const awsDoubt = 4 * time.Second
 
 func (a *AWS) isFresh(serverID string) bool {
 	_, ok := a.fresh.get(serverID)

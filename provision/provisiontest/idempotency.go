@@ -33,6 +33,7 @@ var idempotencyClauses = []clause{
 				t.Errorf("SSH %v: repeat made server %s beside %s", ssh, again, id)
 			}
 		}
+		a.Settle() // lists may lag
 		if n := len(a.servers(t)); n != 2 {
 			t.Errorf("there are %d servers, want 2", n)
 		}
