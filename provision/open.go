@@ -98,13 +98,13 @@ func providers() []provider {
 			DefaultEndpoint: azureEndpoint,
 			UserDataLimit:   azureUserDataLimit,
 		}},
-		{info: ProviderInfo{
+		{open: openGCP, info: ProviderInfo{
 			Name: "gcp", Title: "Google Compute Engine",
 			Credential:      "the JSON key of a service account (the file that GOOGLE_APPLICATION_CREDENTIALS names)",
 			CredentialEnv:   []string{"GOOGLE_APPLICATION_CREDENTIALS"},
 			EndpointEnv:     "CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE",
-			DefaultEndpoint: "https://compute.googleapis.com/compute/v1",
-			UserDataLimit:   256 << 10,
+			DefaultEndpoint: gcpEndpoint,
+			UserDataLimit:   gcpUserDataLimit,
 		}},
 	}
 }
