@@ -103,10 +103,11 @@ func (a awsRequest) runInstances() (awsFields, error) {
 		}
 		return a.viewReservation(known.instance), nil
 	}
-	if err := a.checkLaunch(spec); err != nil {
+	// A dry run tells of permission, not of quota or capacity.
+	if err := a.dryRun(); err != nil {
 		return nil, err
 	}
-	if err := a.dryRun(); err != nil {
+	if err := a.checkLaunch(spec); err != nil {
 		return nil, err
 	}
 	i := a.launch(spec)

@@ -115,7 +115,6 @@ func newAWS(creds AWSCredentials, opts Options) *AWS {
 	a := &AWS{
 		creds: creds, mistake: creds.check(),
 		endpoints: awsEndpointsOf(opts),
-		http:      newAWSHTTP(opts.HTTPClient),
 		labels:    labeller{short: opts.shortName(), extra: opts.Labels},
 		logger:    opts.logger().With(slog.String("provider", "aws")),
 		hide:      &redactor{},
@@ -132,6 +131,10 @@ func newAWS(creds AWSCredentials, opts Options) *AWS {
 		regions:   newMemory[[]types.Region](time.Hour),
 		costs:     newMemory[map[string]Price](rememberFacts),
 		fresh:     &awsFresh{known: map[string]awsNew{}},
+	}
+	var err error
+	if a.http, err = newAWSHTTP(opts.HTTPClient); err != nil && a.mistake == nil {
+		a.mistake = err
 	}
 	a.identity = a.credentials()
 	for _, address := range a.endpoints.all() {

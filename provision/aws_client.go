@@ -3,12 +3,15 @@ package provision
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
@@ -159,7 +162,27 @@ func (e awsEndpoints) all() []string {
 // endless answer, and keeps the body of a refusal.
 type awsHTTP struct{ client *http.Client }
 
-func newAWSHTTP(c *http.Client) *awsHTTP { return &awsHTTP{client: httpClient(c)} }
+// newAWSHTTP trusts, as AWS's own tools do, the certificates of AWS_CA_BUNDLE,
+// unless the caller has a client of his own.
+func newAWSHTTP(c *http.Client) (*awsHTTP, error) {
+	h := &awsHTTP{client: httpClient(c)}
+	file := os.Getenv("AWS_CA_BUNDLE")
+	if c != nil || file == "" {
+		return h, nil
+	}
+	text, err := os.ReadFile(file)
+	roots := x509.NewCertPool()
+	if err == nil && !roots.AppendCertsFromPEM(text) {
+		err = errors.New("it holds no certificate in PEM form")
+	}
+	if err != nil {
+		return h, invalidError("aws", "open", "AWS_CA_BUNDLE: %v", err)
+	}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: awsAtOnce, IdleConnTimeout: time.Minute}
+	transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	h.client.Transport = transport
+	return h, nil
+}
 
 // Do implements the SDK's HTTPClient.
 func (h *awsHTTP) Do(r *http.Request) (*http.Response, error) {

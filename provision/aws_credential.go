@@ -200,7 +200,7 @@ func (a *AWS) credentials() aws.CredentialsProvider {
 	if a.creds.AccessKeyID != "" {
 		base = credentials.NewStaticCredentialsProvider(a.creds.AccessKeyID, a.creds.SecretAccessKey, a.creds.SessionToken)
 	} else {
-		base = &awsAmbient{client: a.http.client}
+		base = &awsAmbient{}
 	}
 	for _, secret := range []string{a.creds.SecretAccessKey, a.creds.SessionToken, a.creds.ExternalID} {
 		if secret != "" {
@@ -235,10 +235,10 @@ func (a *AWS) credentials() aws.CredentialsProvider {
 	})
 }
 
-// awsAmbient is this program's own AWS identity, looked for at its first use.
+// awsAmbient is this program's own AWS identity, looked for at its first use,
+// as every AWS tool does it and over the SDK's own HTTP client: some of the
+// places are on this machine.
 type awsAmbient struct {
-	client aws.HTTPClient
-
 	mu     sync.Mutex
 	source aws.CredentialsProvider
 }
@@ -257,7 +257,7 @@ func (p *awsAmbient) find(ctx context.Context) (aws.CredentialsProvider, error) 
 	if p.source != nil {
 		return p.source, nil
 	}
-	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(p.client))
+	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -2,8 +2,13 @@ package provision
 
 import (
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -124,4 +129,35 @@ func TestAWSEndpoints(t *testing.T) {
 			t.Errorf("%v with option %q: %q and %q", c.env, c.option, pointed(e.ec2, ""), pointed(e.sts, ""))
 		}
 	}
+}
+
+// TestAWSCABundle: the variable by which AWS's tools trust a simulated cloud.
+func TestAWSCABundle(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	t.Setenv("AWS_CA_BUNDLE", file)
+	if _, err := newAWSHTTP(nil); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	if _, err := newAWSHTTP(&http.Client{}); err != nil {
+		t.Errorf("a client of its own: %v", err)
+	}
+	srv := httptest.NewTLSServer(http.NotFoundHandler())
+	defer srv.Close()
+	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})
+	if err := os.WriteFile(file, block, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h, err := newAWSHTTP(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := h.Do(req)
+	if err != nil || resp.StatusCode != http.StatusNotFound {
+		t.Errorf("a server that shows it: %v, %v", resp, err)
+	}
+	h.client.CloseIdleConnections()
 }
