@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/slipway-dev/slipway/client"
@@ -23,6 +24,9 @@ type fleetClouds struct {
 // Open implements fleet.Clouds. An account whose credential is not stored is
 // read from this process's environment anew each time.
 func (c fleetClouds) Open(_ context.Context, a fleet.Account, credential string) (provision.Provisioner, error) {
+	if _, err := providerInfo(a.Provider); err != nil {
+		return nil, err
+	}
 	if credential == "" {
 		var err error
 		if credential, _, err = credentialFromEnv(a.Provider, c.getenv); err != nil {
@@ -44,7 +48,7 @@ type directClouds struct {
 // Providers implements cli.Clouds.
 func (c directClouds) Providers() []cli.Provider {
 	var ps []cli.Provider
-	for _, p := range provision.Providers() {
+	for _, p := range offered() {
 		ps = append(ps, cli.Provider{
 			Name: p.Name, Title: p.Title, Credential: p.Credential, CredentialEnv: p.CredentialEnv,
 			EndpointEnv: p.EndpointEnv, UserDataLimit: p.UserDataLimit,
@@ -119,9 +123,21 @@ func (c directClouds) open(provider string) (provision.Provisioner, error) {
 	return provision.Open(provider, credential, o)
 }
 
+// offered are the providers that this program offers: those of the library
+// that a simulated cloud has judged.
+func offered() []provision.ProviderInfo {
+	var ps []provision.ProviderInfo
+	for _, p := range provision.Providers() {
+		if slices.ContainsFunc(demoPlaces(), func(d demoPlace) bool { return d.provider == p.Name }) {
+			ps = append(ps, p)
+		}
+	}
+	return ps
+}
+
 func providerInfo(name string) (provision.ProviderInfo, error) {
 	var names []string
-	for _, p := range provision.Providers() {
+	for _, p := range offered() {
 		if p.Name == name {
 			return p, nil
 		}
