@@ -14,13 +14,6 @@ import (
 
 // Errors.
 
-// awsCode is what one of EC2's or STS's error codes means here.
-type awsCode struct {
-	class error
-	again again
-	hint  string
-}
-
 const (
 	awsHintElsewhere = "try another size or another region, or later"
 	awsHintQuota     = "the account's limit in this region is reached: delete something, use another region, or ask for more (AWS console: Service Quotas, Amazon EC2)"
@@ -34,7 +27,7 @@ const (
 
 // The codes that the calls of this package can be answered with. HTTP statuses
 // of EC2 say little, so the code decides.
-var awsCodes = awsTable(map[awsCode]string{
+var awsCodes = awsTable(map[meaning]string{
 	{class: ErrCapacity, hint: awsHintElsewhere}: `InsufficientInstanceCapacity InsufficientHostCapacity InsufficientReservedInstanceCapacity
 		InsufficientCapacity InsufficientCapacityOnHost InsufficientFreeAddressesInSubnet InsufficientAddressCapacity InsufficientVolumeCapacity
 		ReservationCapacityExceeded UnfulfillableCapacity Unsupported Server.InsufficientInstanceCapacity Server.SpotInstanceTermination`,
@@ -80,8 +73,8 @@ var awsCodes = awsTable(map[awsCode]string{
 	{class: ErrInvalid, hint: awsHintDefault}: `VPCIdNotSpecified VPCResourceNotSpecified MissingInput DefaultVpcDoesNotExist`,
 })
 
-func awsTable(rows map[awsCode]string) map[string]awsCode {
-	table := map[string]awsCode{}
+func awsTable(rows map[meaning]string) map[string]meaning {
+	table := map[string]meaning{}
 	for row, codes := range rows {
 		for code := range strings.FieldsSeq(codes) {
 			table[code] = row
@@ -156,20 +149,20 @@ func awsClassify(e *ProviderError, code, message string) {
 	}
 }
 
-func awsGuess(code string) awsCode {
+func awsGuess(code string) meaning {
 	switch {
 	case strings.HasSuffix(code, ".NotFound"):
-		return awsCode{class: ErrNotFound}
+		return meaning{class: ErrNotFound}
 	case strings.HasSuffix(code, ".Duplicate"), strings.HasSuffix(code, ".InUse"):
-		return awsCode{class: ErrConflict}
+		return meaning{class: ErrConflict}
 	case strings.HasSuffix(code, ".Malformed"):
-		return awsCode{class: ErrInvalid}
+		return meaning{class: ErrInvalid}
 	case strings.HasPrefix(code, "Insufficient") && strings.HasSuffix(code, "Capacity"):
-		return awsCode{class: ErrCapacity, hint: awsHintElsewhere}
+		return meaning{class: ErrCapacity, hint: awsHintElsewhere}
 	case strings.HasSuffix(code, "LimitExceeded"):
-		return awsCode{class: ErrQuota, hint: awsHintQuota}
+		return meaning{class: ErrQuota, hint: awsHintQuota}
 	}
-	return awsCode{}
+	return meaning{}
 }
 
 // awsPolicy is a long text that only AWS can read, and only with a permission.

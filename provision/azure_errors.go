@@ -8,17 +8,10 @@ import (
 
 // Errors.
 
-// azCode is what one of the API's error codes means here.
-type azCode struct {
-	class error
-	again again
-	hint  string
-}
-
 // The codes that the calls for groups, networks, addresses, interfaces, disks
 // and virtual machines can answer with, at once or from an operation. Their
 // HTTP statuses vary, so the code decides.
-var azureCodes = map[string]azCode{
+var azureCodes = map[string]meaning{
 	"AuthenticationFailed":             {class: ErrUnauthorized},
 	"ExpiredAuthenticationToken":       {class: ErrUnauthorized},
 	"InvalidAuthenticationToken":       {class: ErrUnauthorized},

@@ -261,3 +261,10 @@ const (
 	againSafe               // calls that do no harm when done twice
 	againAny                // every call: this one is known to have done nothing
 )
+
+// meaning is what one of a provider's error codes means here.
+type meaning struct {
+	class error
+	again again
+	hint  string
+}

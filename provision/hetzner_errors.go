@@ -8,16 +8,9 @@ import (
 
 // Errors.
 
-// hzCode is what one of the API's error codes means here.
-type hzCode struct {
-	class error
-	again again
-	hint  string
-}
-
 // The codes that the API's calls for servers, addresses, firewalls, volumes
 // and keys can answer with. Their HTTP statuses vary, so the code decides.
-var hetznerCodes = map[string]hzCode{
+var hetznerCodes = map[string]meaning{
 	"unauthorized":   {class: ErrUnauthorized},
 	"forbidden":      {class: ErrForbidden, hint: hintReadWrite},
 	"token_readonly": {class: ErrForbidden, hint: hintReadWrite},

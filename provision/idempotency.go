@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -83,4 +84,39 @@ func (u *usedKeys) use(key, name string) (otherName bool) {
 	u.names[key] = name
 	u.order = append(u.order, key)
 	return false
+}
+
+// gates lets one caller of each key through at a time, where a provider's API
+// has nothing that would make two creates one.
+type gates struct {
+	mu   sync.Mutex
+	busy map[string]chan struct{} // closed when the one inside leaves
+}
+
+// enter waits until nobody is inside with the key, and returns how to leave.
+func (g *gates) enter(ctx context.Context, key string) (leave func(), err error) {
+	for {
+		g.mu.Lock()
+		inside, taken := g.busy[key]
+		if !taken {
+			if g.busy == nil {
+				g.busy = map[string]chan struct{}{}
+			}
+			done := make(chan struct{})
+			g.busy[key] = done
+			g.mu.Unlock()
+			return func() {
+				g.mu.Lock()
+				defer g.mu.Unlock()
+				delete(g.busy, key)
+				close(done)
+			}, nil
+		}
+		g.mu.Unlock()
+		select {
+		case <-inside:
+		case <-ctx.Done():
+			return nil, notSent(ctx)
+		}
+	}
 }

@@ -18,6 +18,7 @@ const (
 	labelParams = "params" // hash of the parameters of the create
 	labelRole   = "role"   // what a thing beside the servers is for, see the role constants
 	labelServer = "server" // id of the server that a thing serves
+	labelCreate = "create" // what one create is recognised by, where there are tags and no labels
 	// When a thing was made, RFC 3339 in UTC, at providers that do not tell.
 	labelCreated = "created"
 )
@@ -99,7 +100,7 @@ func (l labeller) check(labels map[string]string) error {
 
 func isReservedLabel(short, key string) bool {
 	suffix, ok := strings.CutPrefix(key, short+"-")
-	return key == managedBy || ok && slices.Contains([]string{labelKey, labelParams, labelRole, labelServer, labelCreated}, suffix)
+	return key == managedBy || ok && slices.Contains([]string{labelKey, labelParams, labelRole, labelServer, labelCreate, labelCreated}, suffix)
 }
 
 // checkLabel holds the rules of Hetzner, the narrowest of the providers that

@@ -75,13 +75,13 @@ func providers() []provider {
 			DefaultEndpoint: hetznerEndpoint,
 			UserDataLimit:   hetznerUserDataLimit,
 		}},
-		{info: ProviderInfo{
+		{open: openDigitalOcean, info: ProviderInfo{
 			Name: "digitalocean", Title: "DigitalOcean",
 			Credential:      "a personal access token, dop_v1_ and 64 characters (Control Panel: API, Tokens)",
 			CredentialEnv:   []string{"DIGITALOCEAN_ACCESS_TOKEN", "DIGITALOCEAN_TOKEN"},
 			EndpointEnv:     "DIGITALOCEAN_API_URL",
-			DefaultEndpoint: "https://api.digitalocean.com",
-			UserDataLimit:   64 << 10,
+			DefaultEndpoint: doEndpoint,
+			UserDataLimit:   doUserDataLimit,
 		}},
 		{open: openAWS, info: ProviderInfo{
 			Name: "aws", Title: "Amazon EC2",

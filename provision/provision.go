@@ -185,6 +185,7 @@ const (
 	KindSSHKey           = "ssh-key"
 	KindNetwork          = "network"
 	KindNetworkInterface = "network-interface"
+	KindTag              = "tag"
 )
 
 // ServerStatus is a provider-reported server lifecycle state, normalized
