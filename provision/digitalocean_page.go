@@ -21,15 +21,16 @@ const (
 // doList reads every page of a list, or fails: it never returns a part.
 //
 // Pages are cut by position, so that something deleted between two requests
-// moves what follows one place up, and an entry is missed. The list tells how
-// many there are: when that is not what was read, it is read again.
+// moves what follows one place up, and an entry is missed. Each page tells how
+// many there are: when that changes, or is not what was read, the list is read
+// again.
 func doList[P doPage[T], T interface{ id() string }](ctx context.Context, d *DigitalOcean, op, path string, query url.Values) ([]T, error) {
 	for range doListTries {
-		items, total, err := doReadList[P](ctx, d, op, path, query)
+		items, whole, err := doReadList[P](ctx, d, op, path, query)
 		if err != nil {
 			return nil, err
 		}
-		if len(items) == total {
+		if whole {
 			return items, nil
 		}
 	}
@@ -39,9 +40,10 @@ func doList[P doPage[T], T interface{ id() string }](ctx context.Context, d *Dig
 
 // doReadList reads the pages once. It does not go where the links point, only
 // by whether there is a next one: the token stays with this host.
-func doReadList[P doPage[T], T interface{ id() string }](ctx context.Context, d *DigitalOcean, op, path string, query url.Values) (items []T, total int, err error) {
+func doReadList[P doPage[T], T interface{ id() string }](ctx context.Context, d *DigitalOcean, op, path string, query url.Values) (items []T, whole bool, err error) {
 	seen := map[string]bool{}
 	items = []T{}
+	total := -1
 	for n := 1; n <= doMostPages; n++ {
 		q := maps.Clone(query)
 		if q == nil {
@@ -51,12 +53,18 @@ func doReadList[P doPage[T], T interface{ id() string }](ctx context.Context, d 
 		q.Set("per_page", strconv.Itoa(doPerPage))
 		var page P
 		if err := d.get(ctx, op, path, q, &page); err != nil {
-			return nil, 0, err
+			return nil, false, err
 		}
 		part, paging := page.part()
 		if part == nil || paging.Meta.Total == nil {
-			return nil, 0, d.fail(ErrUnavailable, op, "try again; if it stays, something between here and the API cuts its answers",
+			return nil, false, d.fail(ErrUnavailable, op, "try again; if it stays, something between here and the API cuts its answers",
 				"page %d of the list is not whole", n)
+		}
+		if total < 0 {
+			total = *paging.Meta.Total
+		}
+		if *paging.Meta.Total != total {
+			return nil, false, nil
 		}
 		for _, item := range part {
 			if !seen[item.id()] {
@@ -65,8 +73,8 @@ func doReadList[P doPage[T], T interface{ id() string }](ctx context.Context, d 
 			}
 		}
 		if paging.Links.Pages.Next == "" {
-			return items, *paging.Meta.Total, nil
+			return items, len(items) == total, nil
 		}
 	}
-	return nil, 0, d.fail(ErrUnavailable, op, "", "the list has more than %d pages", doMostPages)
+	return nil, false, d.fail(ErrUnavailable, op, "", "the list has more than %d pages", doMostPages)
 }
