@@ -12,6 +12,7 @@ func (s *Sim) routes() http.Handler {
 	mux := http.NewServeMux()
 	s.awsRoutes(mux)
 	s.azureRoutes(mux)
+	s.digitalOceanRoutes(mux)
 	s.hetznerRoutes(mux)
 	mux.HandleFunc("GET /_sim/ledger", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, http.StatusOK, map[string]any{"summary": s.LedgerSummary(), "entries": orEmpty(s.Ledger())})

@@ -135,6 +135,9 @@ func Env(baseURL string) []EnvVar {
 	return []EnvVar{
 		{"HCLOUD_ENDPOINT", baseURL + hetznerPrefix},
 		{"HCLOUD_TOKEN", simToken},
+		{"DIGITALOCEAN_API_URL", baseURL + digitalOceanPrefix},
+		{"DIGITALOCEAN_ACCESS_TOKEN", doSimToken},
+		{"DIGITALOCEAN_TOKEN", doSimToken},
 		{"AWS_ENDPOINT_URL_EC2", baseURL + awsPrefix},
 		{"AWS_ENDPOINT_URL_STS", baseURL + awsPrefix},
 		{"AWS_ENDPOINT_URL_PRICING", baseURL + awsPrefix},
@@ -155,6 +158,9 @@ func Env(baseURL string) []EnvVar {
 		{"ARM_SUBSCRIPTION_ID", azureSubscriptionID},
 	}
 }
+
+// doSimToken has the form of the provider's.
+const doSimToken = "dop_v1_" + simToken
 
 // simToken is 64 characters long, as the provider's are; it opens nothing but
 // a simulated project.

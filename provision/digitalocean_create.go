@@ -189,18 +189,18 @@ func (d *DigitalOcean) otherParams(op, kind, id string) error {
 // create gathers what the request names and places the Droplet. What was
 // remembered can be gone: then it is gathered anew, once.
 func (d *DigitalOcean) create(ctx context.Context, opts CreateOpts, id identity, made *doMade) (doDroplet, error) {
+	req := doCreateDroplet{
+		Name: opts.Name, Region: opts.Region, Size: opts.Size, Image: doImageRef(opts.Image), UserData: opts.UserData, IPv6: true,
+	}
+	if err := d.gather(ctx, &req, opts); err != nil {
+		return doDroplet{}, err
+	}
 	if opts.AllowSSHInbound {
 		if err := d.sshFirewall(ctx, opts, id, made); err != nil {
 			return doDroplet{}, err
 		}
 	}
-	req := doCreateDroplet{
-		Name: opts.Name, Region: opts.Region, Size: opts.Size, Image: doImageRef(opts.Image), UserData: opts.UserData,
-		Tags: d.tagsFor(opts, d.markTag(made.mark)), IPv6: true,
-	}
-	if err := d.gather(ctx, &req, opts); err != nil {
-		return doDroplet{}, err
-	}
+	req.Tags = d.tagsFor(opts, d.markTag(made.mark))
 	made.tag = true
 	s, err := d.place(ctx, req, id, made)
 	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid) {

@@ -66,7 +66,7 @@ func nodeOpts(name string) provision.CreateOpts {
 	}
 }
 
-func mustCreate(t *testing.T, h *provision.Hetzner, opts provision.CreateOpts) string {
+func mustCreate(t *testing.T, h provision.Provisioner, opts provision.CreateOpts) string {
 	t.Helper()
 	id, _, err := h.CreateServer(t.Context(), opts)
 	if err != nil {
