@@ -131,6 +131,7 @@ type demoPlace struct{ provider, region, size string }
 func demoPlaces() []demoPlace {
 	return []demoPlace{
 		{"hetzner", "fsn1", "cx23"},
+		{"digitalocean", "fra1", "s-1vcpu-1gb"},
 		{"azure", "westeurope", "Standard_B2as_v2"},
 		{"aws", "eu-central-1", "t3.small"},
 	}
