@@ -13,7 +13,10 @@ import (
 // it.
 
 const (
-	digitalOceanName   = "digitalocean"
+	digitalOceanName = "digitalocean"
+	// digitalOceanPrefix is where the API is, as every provider's. It is at the
+	// root too, which is the address that its tools need: godo asks for some
+	// paths (firewalls) from there, whatever path its base has.
 	digitalOceanPrefix = "/digitalocean"
 	// Requests that a token has in an hour, and in a minute of it.
 	digitalOceanLimit = 5000
@@ -40,7 +43,9 @@ type doAccount struct {
 func (s *Sim) digitalOceanRoutes(mux *http.ServeMux) {
 	handle := func(pattern, name string, do func(digitalOcean) error) {
 		method, path, _ := strings.Cut(pattern, " ")
-		mux.HandleFunc(method+" "+digitalOceanPrefix+"/v2"+path, func(w http.ResponseWriter, r *http.Request) { s.digitalOceanCall(w, r, name, do) })
+		for _, prefix := range []string{"", digitalOceanPrefix} {
+			mux.HandleFunc(method+" "+prefix+"/v2"+path, func(w http.ResponseWriter, r *http.Request) { s.digitalOceanCall(w, r, name, do) })
+		}
 	}
 	handle("GET /account", "get account", digitalOcean.getAccount)
 	handle("GET /regions", "list regions", digitalOcean.listRegions)
@@ -90,11 +95,11 @@ func (s *Sim) digitalOceanRoutes(mux *http.ServeMux) {
 	for _, kind := range []string{"reserved_ips", "floating_ips", "snapshots", "load_balancers", "vpcs", "projects", "domains"} {
 		handle("GET /"+kind, "list "+strings.ReplaceAll(kind, "_", " "), func(d digitalOcean) error { return doPage[any](d, kind, nil) })
 	}
-	mux.HandleFunc(digitalOceanPrefix+"/", func(w http.ResponseWriter, r *http.Request) {
-		s.digitalOceanCall(w, r, "unknown", func(digitalOcean) error {
-			return doFail(http.StatusNotFound, "not_found", "The resource you were accessing could not be found.")
+	for _, prefix := range []string{"/v2", digitalOceanPrefix} {
+		mux.HandleFunc(prefix+"/", func(w http.ResponseWriter, r *http.Request) {
+			s.digitalOceanCall(w, r, "unknown", func(digitalOcean) error { return doNotFound() })
 		})
-	})
+	}
 }
 
 // doError is an error as the API says it.
@@ -177,7 +182,7 @@ func (s *Sim) uuid() string {
 
 // pathSubject is the name of the thing that the path speaks of.
 func (d digitalOcean) pathSubject() string {
-	parts := strings.Split(strings.TrimPrefix(d.r.URL.Path, digitalOceanPrefix+"/v2/"), "/")
+	parts := strings.Split(strings.TrimPrefix(strings.TrimPrefix(d.r.URL.Path, digitalOceanPrefix), "/v2/"), "/")
 	if len(parts) < 2 {
 		return ""
 	}

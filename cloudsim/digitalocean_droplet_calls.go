@@ -116,7 +116,7 @@ func (d digitalOcean) action(a *action) map[string]any {
 
 func (d digitalOcean) actionLink(a *action) string {
 	u := *d.r.URL
-	u.Path, u.RawQuery, u.Host, u.Scheme = digitalOceanPrefix+"/v2/actions/"+itoa(a.id), "", d.r.Host, "http"
+	u.Path, u.RawQuery, u.Host, u.Scheme = "/v2/actions/"+itoa(a.id), "", d.r.Host, "http"
 	if d.r.TLS != nil {
 		u.Scheme = "https"
 	}

@@ -135,7 +135,7 @@ func Env(baseURL string) []EnvVar {
 	return []EnvVar{
 		{"HCLOUD_ENDPOINT", baseURL + hetznerPrefix},
 		{"HCLOUD_TOKEN", simToken},
-		{"DIGITALOCEAN_API_URL", baseURL + digitalOceanPrefix},
+		{"DIGITALOCEAN_API_URL", baseURL},
 		{"DIGITALOCEAN_ACCESS_TOKEN", doSimToken},
 		{"DIGITALOCEAN_TOKEN", doSimToken},
 		{"AWS_ENDPOINT_URL_EC2", baseURL + awsPrefix},
