@@ -266,6 +266,7 @@ func (a awsRequest) fail(err error) {
 	id := a.sim.azureID()
 	a.call.w.Header().Set("Content-Type", "text/xml;charset=UTF-8")
 	a.call.w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	a.call.w.Header().Set("X-Amzn-Requestid", id)
 	a.call.w.WriteHeader(e.status)
 	if a.service() == "sts" {
 		writeXML(a.call.w, "ErrorResponse", awsSTSSpace, awsFields{
