@@ -111,7 +111,7 @@ func (s *Sim) azureCall(w http.ResponseWriter, r *http.Request) {
 		a.idHeaders()
 		switch {
 		case tokenErr != nil:
-			w.Header().Set("WWW-Authenticate", `Bearer authorization_uri="`+azureBase(r)+"/"+azureTenantID+`", error="invalid_token"`)
+			w.Header().Set("WWW-Authenticate", `Bearer authorization_uri="`+baseOf(r)+"/"+azureTenantID+`", error="invalid_token"`)
 			a.fail(tokenErr)
 		case len(parts) == 1 && strings.EqualFold(parts[0], "subscriptions"):
 			a.ok(map[string]any{"value": []any{azureSubscription(azureSubscriptionID)}})
@@ -215,7 +215,7 @@ func (s *Sim) azureID() string {
 }
 
 // azureBase is the address at which the caller reaches this cloud.
-func azureBase(r *http.Request) string {
+func baseOf(r *http.Request) string {
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
 		return "https://" + r.Host
 	}
@@ -308,7 +308,7 @@ func (a azure) page(all []any, per int) {
 	if end < len(all) {
 		q := a.r.URL.Query()
 		q.Set("$skiptoken", strconv.Itoa(end))
-		body["nextLink"] = azureBase(a.r) + a.r.URL.EscapedPath() + "?" + q.Encode()
+		body["nextLink"] = baseOf(a.r) + a.r.URL.EscapedPath() + "?" + q.Encode()
 	}
 	a.ok(body)
 }

@@ -115,7 +115,7 @@ func (a azure) listComputeUsages() error {
 	for _, z := range azureSizes() {
 		if !seen[z.family] {
 			seen[z.family] = true
-			list = append(list, azureUsage(z.family, z.family+" vCPUs", family[z.family], azureFamilyLimit))
+			list = append(list, azureUsage(z.family, z.family+" vCPUs", family[z.family], azureFamilyLimit(z.family)))
 		}
 	}
 	a.ok(map[string]any{"value": list})
@@ -199,7 +199,7 @@ func (s *Sim) azurePrices(w http.ResponseWriter, r *http.Request) {
 	if end < len(all) {
 		q := r.URL.Query()
 		q.Set("$skip", strconv.Itoa(end))
-		next = azureBase(r) + (&url.URL{Path: r.URL.Path, RawQuery: q.Encode()}).String()
+		next = baseOf(r) + (&url.URL{Path: r.URL.Path, RawQuery: q.Encode()}).String()
 	}
 	s.locked(func(now time.Time) {
 		s.note(Request{At: now, Provider: azureName, Call: "list prices", Method: r.Method, Path: r.URL.Path, Status: http.StatusOK})

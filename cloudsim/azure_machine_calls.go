@@ -229,7 +229,7 @@ func (a azure) bootDiagnostics() error {
 	if t.server.guest == nil {
 		return azureFail(http.StatusNotFound, "ResourceNotFound", "The boot diagnostics of VM '%s' are not there yet.", t.name)
 	}
-	base := azureBase(a.r) + azurePrefix + "/console/" + a.sub + "/" + t.server.uuid()
+	base := baseOf(a.r) + azurePrefix + "/console/" + a.sub + "/" + t.server.uuid()
 	a.ok(map[string]any{"consoleScreenshotBlobUri": base + "?sig=simulated&screenshot=1", "serialConsoleLogBlobUri": base + "?sig=simulated"})
 	return nil
 }

@@ -202,19 +202,24 @@ func (a azure) checkInterfaces(t *azureThing) ([]*azureThing, error) {
 	return nics, nil
 }
 
-// The quotas of a region, in cores.
-const (
-	azureCoresLimit  = 2000
-	azureFamilyLimit = 1000
-)
+// azureCoresLimit is the quota of a region, in cores.
+const azureCoresLimit = 2000
+
+// azureFamilyLimit is that of a family. Those with graphics cards begin small.
+func azureFamilyLimit(family string) int {
+	if strings.HasPrefix(family, "standardNC") {
+		return 8
+	}
+	return 1000
+}
 
 func (a azure) checkCores(t *azureThing, z azureSize) error {
 	all, family := a.coresIn(t.location)
 	switch {
 	case all+z.cores > azureCoresLimit:
 		return azureQuota("Total Regional Cores", t.location, azureCoresLimit, all, z.cores)
-	case family[z.family]+z.cores > azureFamilyLimit:
-		return azureQuota(z.family+" Cores", t.location, azureFamilyLimit, family[z.family], z.cores)
+	case family[z.family]+z.cores > azureFamilyLimit(z.family):
+		return azureQuota(z.family+" Cores", t.location, azureFamilyLimit(z.family), family[z.family], z.cores)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func (a azure) begin(way azureWay, namespace, region string, takes time.Duration
 			op.failed = done(now)
 		}
 	})
-	base := azureBase(a.r) + azurePrefix + "/subscriptions/" + a.sub
+	base := baseOf(a.r) + azurePrefix + "/subscriptions/" + a.sub
 	if namespace != "" {
 		base += "/providers/" + namespace + "/locations/" + region
 	}
@@ -88,7 +88,7 @@ func (a azure) getOperationResult() error {
 	case op == nil:
 		return azureFail(http.StatusNotFound, "NotFound", "The operation '%s' was not found.", a.rest[len(a.rest)-1])
 	case op.ended.IsZero():
-		a.call.w.Header().Set("Location", azureBase(a.r)+a.r.URL.RequestURI())
+		a.call.w.Header().Set("Location", baseOf(a.r)+a.r.URL.RequestURI())
 		a.retryAfter(5 * time.Second)
 		a.bare(http.StatusAccepted)
 	case op.failed != nil:

@@ -45,14 +45,14 @@ func (s *Sim) azureSignIn(next http.Handler) http.Handler {
 			s.azureTokenCall(w, r, m[1])
 		case m[2] == "discovery/instance":
 			reply(w, http.StatusOK, map[string]any{
-				"tenant_discovery_endpoint": azureBase(r) + "/" + azureTenantID + "/v2.0/.well-known/openid-configuration",
+				"tenant_discovery_endpoint": baseOf(r) + "/" + azureTenantID + "/v2.0/.well-known/openid-configuration",
 				"api-version":               "1.1",
 				"metadata": []any{map[string]any{
 					"preferred_network": r.Host, "preferred_cache": r.Host, "aliases": []string{r.Host},
 				}},
 			})
 		default:
-			authority := azureBase(r) + "/" + m[1]
+			authority := baseOf(r) + "/" + m[1]
 			reply(w, http.StatusOK, map[string]any{
 				"issuer": authority + "/v2.0", "authorization_endpoint": authority + "/oauth2/v2.0/authorize",
 				"token_endpoint": authority + "/oauth2/v2.0/token", "jwks_uri": authority + "/discovery/v2.0/keys",

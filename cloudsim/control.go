@@ -13,6 +13,7 @@ func (s *Sim) routes() http.Handler {
 	s.awsRoutes(mux)
 	s.azureRoutes(mux)
 	s.digitalOceanRoutes(mux)
+	s.gcpRoutes(mux)
 	s.hetznerRoutes(mux)
 	mux.HandleFunc("GET /_sim/ledger", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, http.StatusOK, map[string]any{"summary": s.LedgerSummary(), "entries": orEmpty(s.Ledger())})
@@ -21,7 +22,7 @@ func (s *Sim) routes() http.Handler {
 	mux.HandleFunc("GET /_sim/guests", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, http.StatusOK, map[string]any{"guests": orEmpty(s.Guests())})
 	})
-	mux.HandleFunc("GET /_sim/guests/{id}", s.getGuest)
+	mux.HandleFunc("GET /_sim/guests/{id...}", s.getGuest)
 	mux.HandleFunc("GET /_sim/faults", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, http.StatusOK, map[string]any{"faults": orEmpty(s.Faults())})
 	})

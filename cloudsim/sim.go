@@ -2,6 +2,7 @@ package cloudsim
 
 import (
 	"context"
+	"crypto/rsa"
 	"fmt"
 	"log/slog"
 	"math"
@@ -31,6 +32,9 @@ type Options struct {
 	// with the guest. An error makes the unit fail; it is started again as the
 	// unit says. Default: containers start and do nothing.
 	RunContainer func(ctx context.Context, g Guest, c Container) error
+	// GCPKey signs for Google's service accounts. Default: one that is made at
+	// its first use.
+	GCPKey *rsa.PrivateKey
 	// Logger gets what happens. Default: none.
 	Logger *slog.Logger
 }
@@ -60,6 +64,7 @@ type Sim struct {
 	events   eventQueue
 	wake     chan struct{} // told when the next event may have changed
 	world    *world
+	gcp      gcpSignIn
 	faults   []*fault
 	nextRule int
 	requests []Request
@@ -156,6 +161,12 @@ func Env(baseURL string) []EnvVar {
 		{"ARM_CLIENT_ID", azureClientID},
 		{"ARM_CLIENT_SECRET", simToken},
 		{"ARM_SUBSCRIPTION_ID", azureSubscriptionID},
+		{"CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE", baseURL + gcpCompute + "/"},
+		{"CLOUDSDK_CORE_PROJECT", gcpSimProject},
+		{"GOOGLE_COMPUTE_CUSTOM_ENDPOINT", baseURL + gcpCompute + "/"},
+		{"GOOGLE_CLOUD_PROJECT", gcpSimProject},
+		{"GOOGLE_PROJECT", gcpSimProject},
+		{"GOOGLE_OAUTH_ACCESS_TOKEN", gcpSimToken},
 	}
 }
 

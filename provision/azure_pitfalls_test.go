@@ -424,6 +424,26 @@ func TestAzurePreflightFinds(t *testing.T) {
 	}
 }
 
+// TestAzurePreflightKnowsTheLimit: a server too many is refused, one that is
+// there already is not counted twice.
+func TestAzurePreflightKnowsTheLimit(t *testing.T) {
+	inAzure(t, func(t *testing.T, c azureCloud, p *provision.Azure) {
+		opts := azureOpts("node-1")
+		opts.Region, opts.Size = "northeurope", "Standard_NC4as_T4_v3"
+		c.create(t, p, opts)
+		second := opts
+		second.Name, second.IdempotencyKey = "node-2", "key of node-2"
+		c.create(t, p, second)
+		if err := p.Preflight(t.Context(), opts); err != nil {
+			t.Errorf("preflight of a repeat: %v", err)
+		}
+		opts.Name, opts.IdempotencyKey = "node-3", "key of node-3"
+		if err := p.Preflight(t.Context(), opts); !errors.Is(err, provision.ErrQuota) {
+			t.Errorf("preflight of one too many: %v", err)
+		}
+	})
+}
+
 // TestAzureNames: what Azure would refuse later is refused at once, with a
 // name that would do.
 func TestAzureNames(t *testing.T) {

@@ -46,10 +46,11 @@ func (a *Azure) Preflight(ctx context.Context, opts CreateOpts) error {
 	if err := a.checkRegistered(ctx, op); err != nil {
 		return err
 	}
-	if err := a.checkFree(ctx, op, opts); err != nil {
-		return err
+	isRepeat, err := a.checkFree(ctx, op, opts)
+	if err == nil && !isRepeat { // which makes nothing more
+		err = a.checkQuotas(ctx, op, opts.Region, sku)
 	}
-	if err := a.checkQuotas(ctx, op, opts.Region, sku); err != nil {
+	if err != nil {
 		return err
 	}
 	_, err = a.sshKeys(ctx, opts.SSHKeys)
@@ -161,17 +162,18 @@ func (a *Azure) checkRegistered(ctx context.Context, op string) error {
 	return nil
 }
 
-// checkFree lets a server of this very create pass: its repeat will find it.
-func (a *Azure) checkFree(ctx context.Context, op string, opts CreateOpts) error {
+// checkFree lets a server of this very create pass, and tells of it: a repeat
+// will find it.
+func (a *Azure) checkFree(ctx context.Context, op string, opts CreateOpts) (isRepeat bool, err error) {
 	if opts.IdempotencyKey == "" {
-		return nil // its name will be one that nobody has
+		return false, nil // its name will be one that nobody has
 	}
 	id := identityOf(opts)
 	vm, found, err := a.machine(ctx, op, azServerName(opts.Name, id))
 	if err != nil || !found {
-		return err
+		return false, err
 	}
-	return a.adopt(op, vm, id)
+	return true, a.adopt(op, vm, id)
 }
 
 // checkQuotas compares what is used in the region with what may be: cores in

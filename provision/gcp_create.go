@@ -174,6 +174,17 @@ func (g *GCP) place(ctx context.Context, want gcpInstance, opts CreateOpts, id i
 			}
 			err = g.fail(ErrUnavailable, op, "try again in a moment", "Google says that the server was made, and does not have it")
 		}
+		if errors.Is(err, ErrConflict) {
+			// The boot disk of an earlier try may be in the way: a create that
+			// fails late can leave it, and its name is this server's alone. That
+			// of a create which runs right now is not an orphan.
+			create, found := g.lastCreate(ctx, op, opts.Region, want.Name)
+			if !found || create.Status == "DONE" {
+				if freeErr := g.removeOrphan(ctx, op, opts.Region, want.Name); freeErr != nil {
+					return "", freeErr
+				}
+			}
+		}
 		wait := pauseBefore(try+1, 0, 0)
 		if !errors.Is(err, ErrConflict) || try >= gcpPlaceTries || !fits(ctx, wait) || sleep(ctx, wait) != nil {
 			return "", notToBeSeen(err)

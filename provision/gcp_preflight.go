@@ -45,8 +45,8 @@ func (g *GCP) Preflight(ctx context.Context, opts CreateOpts) error {
 	if err := g.checkMay(ctx, op, opts); err != nil {
 		return err
 	}
-	if err := g.checkFree(ctx, op, opts); err != nil {
-		return err
+	if isRepeat, err := g.checkFree(ctx, op, opts); err != nil || isRepeat {
+		return err // a repeat makes nothing more
 	}
 	return g.checkQuotas(ctx, op, lastPart(zone.Region), t, opts)
 }
@@ -93,20 +93,21 @@ func (g *GCP) checkMay(ctx context.Context, op string, opts CreateOpts) error {
 	return nil
 }
 
-// checkFree lets a server of this very create pass: its repeat will find it.
-func (g *GCP) checkFree(ctx context.Context, op string, opts CreateOpts) error {
+// checkFree lets a server of this very create pass, and tells of it: a repeat
+// will find it.
+func (g *GCP) checkFree(ctx context.Context, op string, opts CreateOpts) (isRepeat bool, err error) {
 	if opts.IdempotencyKey == "" {
-		return nil // its name will be one that nobody has
+		return false, nil // its name will be one that nobody has
 	}
 	id := identityOf(opts)
 	i, err := g.instance(ctx, op, opts.Region, gcpServerName(opts.Name, id))
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return nil
+		return false, nil
 	case err != nil:
-		return err
+		return false, err
 	}
-	return g.adopt(op, i, id)
+	return true, g.adopt(op, i, id)
 }
 
 // checkQuotas compares what is used with what may be, in the region and, for
