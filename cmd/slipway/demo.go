@@ -83,6 +83,9 @@ func (d *demonstration) prepare(ctx context.Context) (err error) {
 	if d.simListener, err = lc.Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
 		return err
 	}
+	if err := writeGCPKey(d.sim, "http://"+d.simListener.Addr().String(), d.gcpKey()); err != nil {
+		return err
+	}
 	d.plane, err = openControlPlane(ctx, cli.ServeOptions{
 		IO: d.o.IO, Logger: d.o.Logger, DataDir: filepath.Join(d.dir, "data"), Listen: "127.0.0.1:0", APIListen: "127.0.0.1:0",
 	}, planeTuning{
@@ -92,6 +95,18 @@ func (d *demonstration) prepare(ctx context.Context) (err error) {
 		heartbeat: time.Second,
 	})
 	return err
+}
+
+// gcpKey is where the key of Google's service account is: its tools take it as
+// a file.
+func (d *demonstration) gcpKey() string { return filepath.Join(d.dir, "gcp-key.json") }
+
+func writeGCPKey(s *cloudsim.Sim, baseURL, path string) error {
+	key, err := s.GCPKey(baseURL, "fleet", "slipway-sim")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, key, 0o600)
 }
 
 func (d *demonstration) close() error {
@@ -108,7 +123,7 @@ func (d *demonstration) close() error {
 // getenv is what the demo's commands take for their environment: this
 // control plane, and the simulated cloud's variables.
 func (d *demonstration) getenv() func(string) string {
-	env := map[string]string{client.EnvDataDir: filepath.Join(d.dir, "data"), "HOME": d.dir}
+	env := map[string]string{client.EnvDataDir: filepath.Join(d.dir, "data"), "HOME": d.dir, "GOOGLE_APPLICATION_CREDENTIALS": d.gcpKey()}
 	for _, v := range cloudsim.Env("http://" + d.simListener.Addr().String()) {
 		env[v.Name] = v.Value
 	}
@@ -134,6 +149,7 @@ func demoPlaces() []demoPlace {
 		{"digitalocean", "fra1", "s-1vcpu-1gb"},
 		{"azure", "westeurope", "Standard_B2as_v2"},
 		{"aws", "eu-central-1", "t3.small"},
+		{"gcp", "europe-west1-b", "e2-small"},
 	}
 }
 

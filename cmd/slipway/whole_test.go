@@ -74,6 +74,7 @@ type place struct {
 	out     *output // of everything, the logs at debug level
 	sim     *cloudsim.Sim
 	simAddr string
+	gcpKey  string
 	plane   *controlPlane
 }
 
@@ -92,6 +93,10 @@ func newPlace(t *testing.T) *place {
 		t.Fatal(err)
 	}
 	p.simAddr = l.Addr().String()
+	p.gcpKey = filepath.Join(t.TempDir(), "gcp-key.json")
+	if err := writeGCPKey(p.sim, "http://"+p.simAddr, p.gcpKey); err != nil {
+		t.Fatal(err)
+	}
 	p.plane, err = openControlPlane(t.Context(), cli.ServeOptions{Logger: log, DataDir: filepath.Join(p.dir, "data"), Listen: "127.0.0.1:0", APIListen: "127.0.0.1:0"},
 		planeTuning{timing: fleet.Timing{ObserveFast: 200 * time.Millisecond, RetryBase: 100 * time.Millisecond}, alarms: store.RunOptions{Poll: 20 * time.Millisecond}, heartbeat: time.Second})
 	if err != nil {
@@ -127,6 +132,8 @@ func (p *place) run(env map[string]string, args ...string) (int, string) {
 			return filepath.Join(p.dir, "data")
 		case "HCLOUD_TOKEN":
 			return canary
+		case "GOOGLE_APPLICATION_CREDENTIALS":
+			return p.gcpKey
 		}
 		for _, v := range cloudsim.Env("http://" + p.simAddr) {
 			if v.Name == key {
