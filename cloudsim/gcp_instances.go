@@ -336,24 +336,23 @@ func (g gcp) makeInstance(t *gcpThing, disks []*gcpThing, data []byte) {
 
 // giveAddress gives an instance the address that is its own until it stops.
 func (g gcp) giveAddress(t *gcpThing, now time.Time) {
-	for _, nic := range listOf(t.props, "networkInterfaces") {
-		for _, access := range listOf(nic, "accessConfigs") {
-			if ip := textOf(access, "natIP"); ip != "" {
-				if address := g.account.addressOf(ip); address != nil {
-					address.user, address.entry.Server = t, t.server.ref
-					t.server.ipv4 = &publicIP{address: ip, server: t.server}
-				}
-				return
-			}
-			ip := &publicIP{address: g.sim.world.ipv4(), server: t.server, region: t.server.region, created: now}
-			ip.entry = g.sim.world.enter(LedgerEntry{
-				Provider: gcpName, Project: g.project.name, Kind: "public-ip", ID: ip.address, Name: t.name, Server: t.server.ref, CreatedAt: now,
-				Hourly: gcpIPv4Hourly, Currency: "USD",
-			})
-			t.server.ipv4 = ip
-			return
-		}
+	access := first(listOf(first(listOf(t.props, "networkInterfaces")), "accessConfigs"))
+	if access == nil {
+		return
 	}
+	if ip := textOf(access, "natIP"); ip != "" {
+		if address := g.account.addressOf(ip); address != nil {
+			address.user, address.entry.Server = t, t.server.ref
+			t.server.ipv4 = &publicIP{address: ip, server: t.server}
+		}
+		return
+	}
+	ip := &publicIP{address: g.sim.world.ipv4(), server: t.server, region: t.server.region, created: now}
+	ip.entry = g.sim.world.enter(LedgerEntry{
+		Provider: gcpName, Project: g.project.name, Kind: "public-ip", ID: ip.address, Name: t.name, Server: t.server.ref, CreatedAt: now,
+		Hourly: gcpIPv4Hourly, Currency: "USD",
+	})
+	t.server.ipv4 = ip
 }
 
 // giveUp ends a create that was accepted: the instance is gone again, as if it
