@@ -29,22 +29,14 @@ const (
 
 // awsCloud is a simulated account.
 type awsCloud struct {
-	sim  *cloudsim.Sim
-	wire http.RoundTripper
+	simCloud
+	wire http.RoundTripper // what the code under test goes through
 }
 
 func newAWSCloud(t *testing.T) awsCloud {
 	t.Helper()
-	sim, err := cloudsim.New(cloudsim.Options{Seed: 1, GuestDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := sim.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return awsCloud{sim: sim, wire: inMemory{sim.Handler()}}
+	c := newSimCloud(t, "aws")
+	return awsCloud{simCloud: c, wire: c}
 }
 
 func awsCredential(key string) string {
@@ -69,19 +61,11 @@ func (c awsCloud) open(t *testing.T, key string) *provision.AWS {
 	return c.openWith(t, awsCredential(key), provision.Options{})
 }
 
-func (c awsCloud) fault(t *testing.T, f cloudsim.Fault) {
-	t.Helper()
-	f.Provider = "aws"
-	if _, err := c.sim.AddFault(f); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // api is the cloud's own API, past the code under test.
 func (c awsCloud) api() *ec2.Client {
 	return ec2.New(ec2.Options{
 		Region: awsRegion, BaseEndpoint: aws.String(awsBase), Credentials: credentials.NewStaticCredentialsProvider(awsKey, awsSecret, ""),
-		HTTPClient: &http.Client{Transport: inMemory{c.sim.Handler()}},
+		HTTPClient: &http.Client{Transport: c.inMemory},
 	})
 }
 
@@ -118,33 +102,9 @@ func (c awsCloud) sshReachable(t *testing.T, id string) bool {
 	return len(i.SecurityGroups) == 0
 }
 
-func (c awsCloud) billable() []string {
-	var left []string
-	for _, e := range c.sim.Ledger() {
-		if e.Left() {
-			left = append(left, e.Kind+" "+e.ID)
-		}
-	}
-	return left
-}
-
-// calls are the requests that the cloud was sent since a time.
-func (c awsCloud) calls(run func()) []string {
-	before := len(c.sim.Requests())
-	run()
-	var names []string
-	for _, r := range c.sim.Requests()[before:] {
-		names = append(names, r.Call)
-	}
-	return names
-}
-
 func TestAWSConformance(t *testing.T) {
 	provisiontest.Run(t, provisiontest.Harness{Around: synctest.Test, Open: func(t *testing.T) *provisiontest.Account {
 		c := newAWSCloud(t)
-		faults := func(f cloudsim.Fault) func() {
-			return func() { f.Call = "create server"; c.fault(t, f) }
-		}
 		reopen := func(t *testing.T) provision.Provisioner { return c.open(t, awsKey) }
 		return &provisiontest.Account{
 			Provisioner: reopen(t), Reopen: reopen,
@@ -158,11 +118,11 @@ func TestAWSConformance(t *testing.T) {
 			Billable:      c.billable,
 			SSHReachable:  func(id string) bool { return c.sshReachable(t, id) },
 			Faults: provisiontest.Faults{
-				LoseCreate:  faults(cloudsim.Fault{Effect: cloudsim.EffectDropAfter, Times: 1}),
-				BreakCreate: faults(cloudsim.Fault{Effect: cloudsim.EffectStatus, Status: 500, Times: 1}),
-				NoCapacity:  faults(cloudsim.Fault{Effect: cloudsim.EffectCapacity, Times: 3}), // in each zone
-				NoQuota:     faults(cloudsim.Fault{Effect: cloudsim.EffectQuota, Times: 1}),
-				Throttle:    faults(cloudsim.Fault{Effect: cloudsim.EffectRateLimit, Times: 1}),
+				LoseCreate:  c.atCreate(t, cloudsim.Fault{Effect: cloudsim.EffectDropAfter}),
+				BreakCreate: c.atCreate(t, cloudsim.Fault{Effect: cloudsim.EffectStatus, Status: 500}),
+				NoCapacity:  c.atCreate(t, cloudsim.Fault{Effect: cloudsim.EffectCapacity, Times: 3}), // in each zone
+				NoQuota:     c.atCreate(t, cloudsim.Fault{Effect: cloudsim.EffectQuota}),
+				Throttle:    c.atCreate(t, cloudsim.Fault{Effect: cloudsim.EffectRateLimit}),
 			},
 		}
 	}})

@@ -70,22 +70,14 @@ func (s *simTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // azureCloud is a simulated subscription.
 type azureCloud struct {
-	sim  *cloudsim.Sim
-	wire *simTransport
+	simCloud
+	wire *simTransport // what the code under test goes through
 }
 
-func newAzureCloud(t *testing.T) azureCloud {
+func newAzureCloud(t *testing.T, change ...func(*cloudsim.Options)) azureCloud {
 	t.Helper()
-	sim, err := cloudsim.New(cloudsim.Options{Seed: 1, GuestDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := sim.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return azureCloud{sim: sim, wire: &simTransport{handler: sim.Handler()}}
+	c := newSimCloud(t, "azure", change...)
+	return azureCloud{simCloud: c, wire: &simTransport{handler: c.Handler}}
 }
 
 func azureCredentialJSON(secret string) string {
@@ -105,14 +97,6 @@ func (c azureCloud) open(t *testing.T, secret string) *provision.Azure {
 		t.Fatal(err)
 	}
 	return p.(*provision.Azure)
-}
-
-func (c azureCloud) fault(t *testing.T, f cloudsim.Fault) {
-	t.Helper()
-	f.Provider = "azure"
-	if _, err := c.sim.AddFault(f); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // read asks the API itself, past the code under test.
@@ -155,22 +139,9 @@ func (c azureCloud) sshReachable(id string) bool {
 	return false
 }
 
-func (c azureCloud) billable() []string {
-	var left []string
-	for _, e := range c.sim.Ledger() {
-		if e.Left() {
-			left = append(left, e.Kind+" "+e.ID)
-		}
-	}
-	return left
-}
-
 func TestAzureConformance(t *testing.T) {
 	provisiontest.Run(t, provisiontest.Harness{Around: synctest.Test, Open: func(t *testing.T) *provisiontest.Account {
 		c := newAzureCloud(t)
-		once := func(f cloudsim.Fault) func() {
-			return func() { f.Call, f.Times = "create server", 1; c.fault(t, f) }
-		}
 		reopen := func(t *testing.T) provision.Provisioner { return c.open(t, azureSecret) }
 		return &provisiontest.Account{
 			Provisioner: reopen(t), Reopen: reopen,
@@ -190,10 +161,10 @@ func TestAzureConformance(t *testing.T) {
 						return r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/virtualMachines/")
 					}
 				},
-				BreakCreate: once(cloudsim.Fault{Effect: cloudsim.EffectStatus, Status: 500}),
-				NoCapacity:  once(cloudsim.Fault{Effect: cloudsim.EffectCapacity}),
-				NoQuota:     once(cloudsim.Fault{Effect: cloudsim.EffectQuota}),
-				Throttle:    once(cloudsim.Fault{Effect: cloudsim.EffectRateLimit}),
+				BreakCreate: c.atCreate(t, cloudsim.Fault{Effect: cloudsim.EffectStatus, Status: 500}),
+				NoCapacity:  c.atCreate(t, cloudsim.Fault{Effect: cloudsim.EffectCapacity}),
+				NoQuota:     c.atCreate(t, cloudsim.Fault{Effect: cloudsim.EffectQuota}),
+				Throttle:    c.atCreate(t, cloudsim.Fault{Effect: cloudsim.EffectRateLimit}),
 			},
 		}
 	}})

@@ -350,20 +350,14 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 func TestAzureGuestStartsItsAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started := make(chan cloudsim.Container, 1)
-		sim, err := cloudsim.New(cloudsim.Options{GuestDir: t.TempDir(), RunContainer: func(ctx context.Context, _ cloudsim.Guest, c cloudsim.Container) error {
-			started <- c
-			<-ctx.Done()
-			return nil
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := sim.Close(); err != nil {
-				t.Error(err)
+		c := newAzureCloud(t, func(o *cloudsim.Options) {
+			o.RunContainer = func(ctx context.Context, _ cloudsim.Guest, c cloudsim.Container) error {
+				started <- c
+				<-ctx.Done()
+				return nil
 			}
 		})
-		c := azureCloud{sim: sim, wire: &simTransport{handler: sim.Handler()}}
+		var err error
 		opts := azureOpts("node-1")
 		opts.UserData, err = provision.RenderCloudInit(provision.CloudInitParams{
 			ControlPlaneAddr: "203.0.113.9:8443", JoinToken: "swjt_abcdefghijklmnop." + strings.Repeat("A", 43), NodeName: "node-1", AgentVersion: "v1.0.0",
@@ -379,7 +373,7 @@ func TestAzureGuestStartsItsAgent(t *testing.T) {
 				t.Errorf("container: %+v", got)
 			}
 		case <-time.After(10 * time.Minute):
-			t.Errorf("no container was started: %+v", sim.Guests())
+			t.Errorf("no container was started: %+v", c.sim.Guests())
 		}
 		if err := p.DeleteServer(t.Context(), id); err != nil {
 			t.Error(err)

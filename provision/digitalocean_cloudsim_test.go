@@ -3,11 +3,8 @@ package provision_test
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,23 +17,11 @@ import (
 const doToken = "dop_v1_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 // doCloud is a simulated account at DigitalOcean.
-type doCloud struct {
-	sim *cloudsim.Sim
-	inMemory
-}
+type doCloud struct{ simCloud }
 
 func newDOCloud(t *testing.T) doCloud {
 	t.Helper()
-	sim, err := cloudsim.New(cloudsim.Options{Seed: 1, GuestDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := sim.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return doCloud{sim: sim, inMemory: inMemory{sim.Handler()}}
+	return doCloud{newSimCloud(t, "digitalocean")}
 }
 
 func (c doCloud) open(t *testing.T, token string) *provision.DigitalOcean {
@@ -50,33 +35,10 @@ func (c doCloud) open(t *testing.T, token string) *provision.DigitalOcean {
 	return p.(*provision.DigitalOcean)
 }
 
-func (c doCloud) fault(t *testing.T, f cloudsim.Fault) {
-	t.Helper()
-	f.Provider = "digitalocean"
-	if _, err := c.sim.AddFault(f); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // call asks the API itself, past the code under test.
 func (c doCloud) call(t *testing.T, method, path, body string, out any) {
 	t.Helper()
-	r := httptest.NewRequestWithContext(t.Context(), method, "/digitalocean/v2"+path, strings.NewReader(body))
-	r.Header.Set("Authorization", "Bearer "+doToken)
-	r.Header.Set("Content-Type", "application/json")
-	resp, err := c.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode >= 300 {
-		t.Fatalf("%s %s: %v %s %v", method, path, resp.Status, text, err)
-	}
-	if out != nil {
-		if err := json.Unmarshal(text, out); err != nil {
-			t.Fatal(err)
-		}
-	}
+	c.ask(t, doToken, method, "/digitalocean/v2"+path, body, out)
 }
 
 type doWireFirewall struct {
@@ -127,31 +89,21 @@ func (c doCloud) sshReachable(t *testing.T, id string) bool {
 }
 
 func (c doCloud) account(t *testing.T) *provisiontest.Account {
-	once := func(f cloudsim.Fault) func() {
-		return func() { f.Call, f.Times = "create server", 1; c.fault(t, f) }
-	}
 	reopen := func(t *testing.T) provision.Provisioner { return c.open(t, doToken) }
 	return &provisiontest.Account{
 		Provisioner: reopen(t), Reopen: reopen,
 		Intruder: c.open(t, "invalid-token-1234567890"), ReadOnly: c.open(t, "readonly-token-1234567890"),
 		Region: "fra1", Size: "s-1vcpu-1gb", OtherSize: "s-2vcpu-2gb", MissingID: "999999999", UserDataLimit: 64 << 10,
-		Secrets: []string{doToken, "invalid-token-1234567890", "readonly-token-1234567890"},
-		Settle:  func() { time.Sleep(time.Minute) }, // of the bubble's time
-		Billable: func() (left []string) {
-			for _, e := range c.sim.Ledger() {
-				if e.Left() {
-					left = append(left, e.Kind+" "+e.ID)
-				}
-			}
-			return left
-		},
+		Secrets:      []string{doToken, "invalid-token-1234567890", "readonly-token-1234567890"},
+		Settle:       func() { time.Sleep(time.Minute) }, // of the bubble's time
+		Billable:     c.billable,
 		SSHReachable: func(id string) bool { return c.sshReachable(t, id) },
 		Faults: provisiontest.Faults{
-			LoseCreate:  once(cloudsim.Fault{Effect: cloudsim.EffectDropAfter}),
-			BreakCreate: once(cloudsim.Fault{Effect: cloudsim.EffectStatus, Status: 502}),
-			NoCapacity:  once(cloudsim.Fault{Effect: cloudsim.EffectCapacity}),
-			NoQuota:     once(cloudsim.Fault{Effect: cloudsim.EffectQuota}),
-			Throttle:    once(cloudsim.Fault{Effect: cloudsim.EffectRateLimit}),
+			LoseCreate:  c.atCreate(t, cloudsim.Fault{Effect: cloudsim.EffectDropAfter}),
+			BreakCreate: c.atCreate(t, cloudsim.Fault{Effect: cloudsim.EffectStatus, Status: 502}),
+			NoCapacity:  c.atCreate(t, cloudsim.Fault{Effect: cloudsim.EffectCapacity}),
+			NoQuota:     c.atCreate(t, cloudsim.Fault{Effect: cloudsim.EffectQuota}),
+			Throttle:    c.atCreate(t, cloudsim.Fault{Effect: cloudsim.EffectRateLimit}),
 		},
 	}
 }
@@ -174,17 +126,6 @@ func doOpts(name string) provision.CreateOpts {
 	opts := nodeOpts(name)
 	opts.Region, opts.Size = "fra1", "s-1vcpu-1gb"
 	return opts
-}
-
-// calls names the requests that run made.
-func (c doCloud) calls(run func()) []string {
-	before := len(c.sim.Requests())
-	run()
-	var names []string
-	for _, r := range c.sim.Requests()[before:] {
-		names = append(names, r.Call)
-	}
-	return names
 }
 
 func TestDigitalOceanRequests(t *testing.T) {

@@ -5,9 +5,7 @@ import (
 	"crypto/rsa"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -32,23 +30,11 @@ var gcpTestKey = sync.OnceValue(func() *rsa.PrivateKey {
 })
 
 // gcpCloud is a simulated project at Google.
-type gcpCloud struct {
-	sim *cloudsim.Sim
-	inMemory
-}
+type gcpCloud struct{ simCloud }
 
 func newGCPCloud(t *testing.T) gcpCloud {
 	t.Helper()
-	sim, err := cloudsim.New(cloudsim.Options{Seed: 1, GuestDir: t.TempDir(), GCPKey: gcpTestKey()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := sim.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return gcpCloud{sim: sim, inMemory: inMemory{sim.Handler()}}
+	return gcpCloud{newSimCloud(t, "gcp", func(o *cloudsim.Options) { o.GCPKey = gcpTestKey() })}
 }
 
 func (c gcpCloud) key(t *testing.T, account string) string {
@@ -76,32 +62,10 @@ func openGCP(t *testing.T, credential string, transport http.RoundTripper) *prov
 	return p.(*provision.GCP)
 }
 
-func (c gcpCloud) fault(t *testing.T, f cloudsim.Fault) {
-	t.Helper()
-	f.Provider = "gcp"
-	if _, err := c.sim.AddFault(f); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // call asks the API itself, past the code under test.
 func (c gcpCloud) call(t *testing.T, method, path, body string, out any) {
 	t.Helper()
-	r := httptest.NewRequestWithContext(t.Context(), method, gcpHome+"/compute/v1/projects/demo-1"+path, strings.NewReader(body))
-	r.Header.Set("Authorization", "Bearer "+c.staticToken())
-	resp, err := c.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode >= 300 {
-		t.Fatalf("%s %s: %v %s %v", method, path, resp.Status, text, err)
-	}
-	if out != nil {
-		if err := json.Unmarshal(text, out); err != nil {
-			t.Fatal(err)
-		}
-	}
+	c.ask(t, c.staticToken(), method, gcpHome+"/compute/v1/projects/demo-1"+path, body, out)
 }
 
 // staticToken is the one that the cloud's environment gives to tools.
@@ -153,19 +117,7 @@ func (c gcpCloud) opening(t *testing.T, id string) []gcpWireFirewall {
 	})
 }
 
-func (c gcpCloud) billable() (left []string) {
-	for _, e := range c.sim.Ledger() {
-		if e.Left() {
-			left = append(left, e.Kind+" "+e.ID)
-		}
-	}
-	return left
-}
-
 func (c gcpCloud) account(t *testing.T) *provisiontest.Account {
-	once := func(f cloudsim.Fault) func() {
-		return func() { f.Call, f.Times = "create server", 1; c.fault(t, f) }
-	}
 	reopen := func(t *testing.T) provision.Provisioner { return c.open(t, "writer") }
 	var key struct {
 		PrivateKey string `json:"private_key"`
@@ -180,11 +132,11 @@ func (c gcpCloud) account(t *testing.T) *provisiontest.Account {
 		Settle:   func() { time.Sleep(time.Minute) }, // of the bubble's time
 		Billable: c.billable, SSHReachable: func(id string) bool { return len(c.opening(t, id)) > 0 },
 		Faults: provisiontest.Faults{
-			LoseCreate:  once(cloudsim.Fault{Effect: cloudsim.EffectDropAfter}),
-			BreakCreate: once(cloudsim.Fault{Effect: cloudsim.EffectStatus, Status: 503}),
-			NoCapacity:  once(cloudsim.Fault{Effect: cloudsim.EffectCapacity}),
-			NoQuota:     once(cloudsim.Fault{Effect: cloudsim.EffectQuota}),
-			Throttle:    once(cloudsim.Fault{Effect: cloudsim.EffectRateLimit}),
+			LoseCreate:  c.atCreate(t, cloudsim.Fault{Effect: cloudsim.EffectDropAfter}),
+			BreakCreate: c.atCreate(t, cloudsim.Fault{Effect: cloudsim.EffectStatus, Status: 503}),
+			NoCapacity:  c.atCreate(t, cloudsim.Fault{Effect: cloudsim.EffectCapacity}),
+			NoQuota:     c.atCreate(t, cloudsim.Fault{Effect: cloudsim.EffectQuota}),
+			Throttle:    c.atCreate(t, cloudsim.Fault{Effect: cloudsim.EffectRateLimit}),
 		},
 	}
 }
@@ -209,17 +161,6 @@ func gcpOpts(name string) provision.CreateOpts {
 	opts := nodeOpts(name)
 	opts.Region, opts.Size = "europe-west1-b", "e2-small"
 	return opts
-}
-
-// calls names the requests that run made.
-func (c gcpCloud) calls(run func()) []string {
-	before := len(c.sim.Requests())
-	run()
-	var names []string
-	for _, r := range c.sim.Requests()[before:] {
-		names = append(names, r.Call)
-	}
-	return names
 }
 
 func TestGCPRequests(t *testing.T) {

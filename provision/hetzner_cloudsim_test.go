@@ -30,18 +30,9 @@ func openSimulated(t *testing.T) *provisiontest.Account {
 	return a
 }
 
-func newSimulated(t *testing.T) (*cloudsim.Sim, *provisiontest.Account) {
-	sim, err := cloudsim.New(cloudsim.Options{Seed: 1, GuestDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := sim.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+func newSimulated(t *testing.T) (simCloud, *provisiontest.Account) {
+	cloud := newSimCloud(t, "hetzner")
 	const token = "simulated-token-0123456789-0123456789-0123456789-0123456789-0123"
-	cloud := inMemory{sim.Handler()}
 	open := func(token string) provision.Provisioner {
 		p, err := provision.Open("hetzner", token, provision.Options{
 			Endpoint: "http://localhost/hetzner/v1", HTTPClient: &http.Client{Transport: cloud}, ShortName: "acme",
@@ -51,61 +42,22 @@ func newSimulated(t *testing.T) (*cloudsim.Sim, *provisiontest.Account) {
 		}
 		return p
 	}
-	once := func(f cloudsim.Fault) func() {
-		f.Call, f.Times = "create server", 1
-		return func() {
-			if _, err := sim.AddFault(f); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	return sim, &provisiontest.Account{
+	return cloud, &provisiontest.Account{
 		Provisioner: open(token), Reopen: func(*testing.T) provision.Provisioner { return open(token) },
 		Intruder: open("invalid-token-1234567890"), ReadOnly: open("readonly-token-1234567890"),
 		Region: "fsn1", Size: "cx23", OtherSize: "cax11", MissingID: "999999999", UserDataLimit: 32 << 10,
-		Secrets: []string{token, "invalid-token-1234567890", "readonly-token-1234567890"},
-		Settle:  func() { time.Sleep(time.Minute) }, // of the bubble's time
-		Billable: func() []string {
-			var left []string
-			for _, e := range sim.Ledger() {
-				if e.Left() {
-					left = append(left, e.Kind+" "+e.ID)
-				}
-			}
-			return left
-		},
+		Secrets:      []string{token, "invalid-token-1234567890", "readonly-token-1234567890"},
+		Settle:       func() { time.Sleep(time.Minute) }, // of the bubble's time
+		Billable:     cloud.billable,
 		SSHReachable: func(id string) bool { return cloud.sshReachable(t, token, id) },
 		Faults: provisiontest.Faults{
-			LoseCreate:  once(cloudsim.Fault{Effect: cloudsim.EffectDropAfter}),
-			BreakCreate: once(cloudsim.Fault{Effect: cloudsim.EffectStatus, Status: 502}),
-			NoCapacity:  once(cloudsim.Fault{Effect: cloudsim.EffectCapacity}),
-			NoQuota:     once(cloudsim.Fault{Effect: cloudsim.EffectQuota}),
-			Throttle:    once(cloudsim.Fault{Effect: cloudsim.EffectRateLimit}),
+			LoseCreate:  cloud.atCreate(t, cloudsim.Fault{Effect: cloudsim.EffectDropAfter}),
+			BreakCreate: cloud.atCreate(t, cloudsim.Fault{Effect: cloudsim.EffectStatus, Status: 502}),
+			NoCapacity:  cloud.atCreate(t, cloudsim.Fault{Effect: cloudsim.EffectCapacity}),
+			NoQuota:     cloud.atCreate(t, cloudsim.Fault{Effect: cloudsim.EffectQuota}),
+			Throttle:    cloud.atCreate(t, cloudsim.Fault{Effect: cloudsim.EffectRateLimit}),
 		},
 	}
-}
-
-// inMemory answers requests from a handler, without a network, so that it
-// works in a bubble.
-type inMemory struct{ http.Handler }
-
-func (m inMemory) RoundTrip(r *http.Request) (resp *http.Response, err error) {
-	if err := r.Context().Err(); err != nil {
-		return nil, err
-	}
-	if r.Body == nil {
-		r.Body = http.NoBody
-	}
-	defer func() {
-		if p := recover(); p == http.ErrAbortHandler {
-			resp, err = nil, errors.New("connection reset by peer")
-		} else if p != nil {
-			panic(p)
-		}
-	}()
-	w := httptest.NewRecorder()
-	m.ServeHTTP(w, r)
-	return w.Result(), nil
 }
 
 // sshReachable asks the API itself which rules apply to a server.
@@ -152,17 +104,8 @@ func (m inMemory) sshReachable(t *testing.T, token, id string) bool {
 // them: a warm create is one, and waits for no boot; observing is one for all.
 func TestHetznerRequestsOnTheSimulatedCloud(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sim, a := newSimulated(t)
+		cloud, a := newSimulated(t)
 		h := a.Provisioner.(*provision.Hetzner)
-		calls := func(run func()) []string {
-			before := len(sim.Requests())
-			run()
-			var names []string
-			for _, r := range sim.Requests()[before:] {
-				names = append(names, r.Call)
-			}
-			return names
-		}
 		var id string
 		for _, c := range []struct {
 			what string
@@ -190,7 +133,7 @@ func TestHetznerRequestsOnTheSimulatedCloud(t *testing.T) {
 				}
 			}, []string{"delete server", "list firewalls"}},
 		} {
-			if got := calls(c.run); !slices.Equal(got, c.want) {
+			if got := cloud.calls(c.run); !slices.Equal(got, c.want) {
 				t.Errorf("%s made the calls %v, want %v", c.what, got, c.want)
 			}
 		}
