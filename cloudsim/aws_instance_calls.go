@@ -394,7 +394,7 @@ func (a awsRequest) console() (awsFields, error) {
 	}
 	f := awsFields{{"instanceId", i.id}, {"timestamp", a.now}}
 	if i.server.guest != nil {
-		text := strings.Join(i.server.guest.console, "\r\n") + "\r\n"
+		text := i.server.consoleText()
 		text = text[max(0, len(text)-64<<10):]
 		f = append(f, awsField{"output", base64.StdEncoding.EncodeToString([]byte(text))})
 	}

@@ -214,14 +214,6 @@ func (s *Sim) azureID() string {
 	return fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", hi>>32, hi>>16&0xffff, hi&0xfff, lo>>48&0x3fff|0x8000, lo&0xffffffffffff)
 }
 
-// azureBase is the address at which the caller reaches this cloud.
-func baseOf(r *http.Request) string {
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
-		return "https://" + r.Host
-	}
-	return "http://" + r.Host
-}
-
 // refuse answers as a rule wants.
 func (a azure) refuse(w http.ResponseWriter, f Fault) {
 	a.call.w = w

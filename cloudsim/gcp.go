@@ -32,8 +32,7 @@ type gcp struct {
 	*call
 	account *gcpAccount
 	token   gcpToken
-	// answer is what is sent in the end, when fields have been chosen.
-	fields gcpMask
+	fields  gcpMask // what is sent of an answer
 }
 
 // gcpAccount is what a project has beside the world's things.
@@ -126,6 +125,20 @@ func gcpMissing(what string) error {
 	return gcpFail(http.StatusNotFound, "notFound", "The resource '%s' was not found", what)
 }
 
+// gcpQuotaText says that a quota is exceeded, of a region or, for "", of the
+// project.
+func gcpQuotaText(metric, region string, limit int) string {
+	where := "globally"
+	if region != "" {
+		where = "in region " + region
+	}
+	return fmt.Sprintf("Quota '%s' exceeded.  Limit: %d.0 %s.", metric, limit, where)
+}
+
+func gcpOverQuota(metric, region string, limit int) error {
+	return &gcpError{status: http.StatusForbidden, reason: "quotaExceeded", domain: "usageLimits", message: gcpQuotaText(metric, region, limit)}
+}
+
 func gcpUnauthorized(detail, message string) error {
 	return &gcpError{status: http.StatusUnauthorized, reason: "authError", message: message, detail: detail, rpc: "UNAUTHENTICATED"}
 }
@@ -142,7 +155,7 @@ func (s *Sim) gcpOf(id string) (*project, *gcpAccount) {
 			operations: map[string]*gcpOperation{}, requests: map[string]*gcpOperation{},
 		}
 		p.adapter = a
-		s.gcpDefaultNetwork(p, a)
+		s.gcpDefaultNetwork(a)
 	}
 	return p, p.adapter.(*gcpAccount)
 }
@@ -251,7 +264,7 @@ func (g gcp) refuse(w http.ResponseWriter, f Fault) {
 	case EffectCapacity:
 		g.fail(gcpFail(http.StatusServiceUnavailable, "ZONE_RESOURCE_POOL_EXHAUSTED", "The zone 'projects/%s/zones/%s' does not have enough resources available to fulfill the request. Try a different zone, or try again later.", g.r.PathValue("project"), place))
 	case EffectQuota:
-		g.fail(&gcpError{status: http.StatusForbidden, reason: "quotaExceeded", domain: "usageLimits", message: fmt.Sprintf("Quota 'CPUS' exceeded.  Limit: %d.0 in region %s.", gcpRegionQuotas()["CPUS"], gcpRegionOf(place))})
+		g.fail(gcpOverQuota("CPUS", gcpRegionOf(place), gcpRegionQuotas()["CPUS"]))
 	case EffectRateLimit:
 		g.fail(g.tooMany())
 	case EffectUnauthorized:

@@ -81,6 +81,15 @@ func gcpAllSeries() []gcpSeries {
 	}
 }
 
+func gcpSeriesNamed(name string) (gcpSeries, bool) {
+	for _, s := range gcpAllSeries() {
+		if s.name == name {
+			return s, true
+		}
+	}
+	return gcpSeries{}, false
+}
+
 // gcpType is a machine type.
 type gcpType struct {
 	name     string
@@ -91,7 +100,6 @@ type gcpType struct {
 	shared   bool
 	gpu      string
 	obsolete bool
-	custom   bool
 }
 
 // gcpTypes are the listed ones.
@@ -107,7 +115,8 @@ func gcpTypes() []gcpType {
 			}
 		}
 	}
-	e2, n1 := gcpAllSeries()[0], gcpAllSeries()[1]
+	e2, _ := gcpSeriesNamed("e2")
+	n1, _ := gcpSeriesNamed("n1")
 	gpu := gcpSeries{name: "g2", arch: "X86_64", core: 0.02499, ram: 0.00293, absent: []string{"europe-west3"}}
 	return append(all,
 		gcpType{name: "e2-micro", series: e2, cores: 2, billed: 0.25, gib: 1, shared: true},
@@ -137,12 +146,11 @@ func gcpTypeOf(name, zone string) (gcpType, bool) {
 	}
 	cores, _ := strconv.Atoi(m[2])
 	mb, _ := strconv.Atoi(m[3])
-	for _, s := range gcpAllSeries() {
-		if s.name == m[1] && cores > 0 && (cores == 1 || cores%2 == 0) && mb%256 == 0 && mb >= 512*cores && mb <= 8192*cores {
-			return gcpType{name: name, series: s, cores: cores, billed: float64(cores), gib: float64(mb) / 1024, custom: true}, true
-		}
+	s, ok := gcpSeriesNamed(m[1])
+	if !ok || cores < 1 || cores > 1 && cores%2 != 0 || mb%256 != 0 || mb < 512*cores || mb > 8192*cores {
+		return gcpType{}, false
 	}
-	return gcpType{}, false
+	return gcpType{name: name, series: s, cores: cores, billed: float64(cores), gib: float64(mb) / 1024}, true
 }
 
 // hourly is what a type costs in a region.

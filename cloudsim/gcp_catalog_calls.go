@@ -1,7 +1,6 @@
 package cloudsim
 
 import (
-	"encoding/base64"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -309,15 +308,11 @@ func (g gcp) listSKUs() error {
 	if per <= 0 || per > 5000 {
 		per = 5000
 	}
-	from := 0
-	if token, err := base64.RawURLEncoding.DecodeString(q.Get("pageToken")); err == nil {
-		from, _ = strconv.Atoi(string(token))
-	}
-	from = max(0, min(from, len(all)))
+	from := max(0, min(gcpTokenFrom(q.Get("pageToken")), len(all)))
 	to := min(from+per, len(all))
 	next := "" // is there, and empty, on the last page
 	if to < len(all) {
-		next = base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(to)))
+		next = gcpPageToken(to)
 	}
 	g.send(map[string]any{"skus": all[from:to], "nextPageToken": next})
 	return nil

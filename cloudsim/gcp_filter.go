@@ -1,8 +1,10 @@
 package cloudsim
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -158,15 +160,12 @@ func (p *gcpFilterParser) one() gcpFilter {
 			return never
 		}
 		return func(t map[string]any) bool {
-			found := false
-			for _, v := range gcpValuesAt(t, path) {
-				found = found || re.MatchString(v)
-			}
-			return found == (op.text == "eq")
+			return slices.ContainsFunc(gcpValuesAt(t, path), re.MatchString) == (op.text == "eq")
 		}
 	case "=", "!=", "<", ">", "<=", ">=", ":":
 		p.new = true
-		return func(t map[string]any) bool { return gcpCompare(gcpValuesAt(t, path), op.text, value) }
+		holds := gcpComparison(op.text, value)
+		return func(t map[string]any) bool { return holds(gcpValuesAt(t, path)) }
 	}
 	p.failed = true
 	return never
@@ -204,39 +203,37 @@ func gcpValuesAt(v any, path []string) []string {
 	return []string{fmt.Sprint(v)}
 }
 
-func gcpCompare(have []string, op string, value gcpWord) bool {
-	is := func(want func(v string) bool) bool {
-		for _, v := range have {
-			if want(v) {
-				return true
-			}
+// gcpComparison tells whether the values of a field compare so with a word.
+func gcpComparison(op string, value gcpWord) func(have []string) bool {
+	equal := func(v string) bool { return v == value.text }
+	switch {
+	case op == "=":
+		return func(have []string) bool { return slices.ContainsFunc(have, equal) }
+	case op == "!=":
+		return func(have []string) bool { return !slices.ContainsFunc(have, equal) }
+	case op == ":" && value.text == "*" && !value.quoted:
+		return func(have []string) bool { return len(have) > 0 }
+	case op == ":":
+		part, err := regexp.Compile(`(?i)` + strings.ReplaceAll(regexp.QuoteMeta(value.text), `\*`, `.*`))
+		if err != nil { // it is no text: nothing has it
+			return func([]string) bool { return false }
 		}
-		return false
+		return func(have []string) bool { return slices.ContainsFunc(have, part.MatchString) }
 	}
-	switch op {
-	case "=":
-		return is(func(v string) bool { return v == value.text })
-	case "!=":
-		return !is(func(v string) bool { return v == value.text })
-	case ":":
-		if value.text == "*" && !value.quoted {
-			return len(have) > 0
-		}
-		re, err := regexp.Compile(`(?i)` + strings.ReplaceAll(regexp.QuoteMeta(value.text), `\*`, `.*`))
-		return err == nil && is(re.MatchString)
+	return func(have []string) bool {
+		return slices.ContainsFunc(have, func(v string) bool {
+			order := gcpOrder(v, value.text)
+			return order < 0 && op[0] == '<' || order > 0 && op[0] == '>' || order == 0 && len(op) == 2
+		})
 	}
-	return is(func(v string) bool {
-		a, err1 := strconv.ParseFloat(v, 64)
-		b, err2 := strconv.ParseFloat(value.text, 64)
-		order := strings.Compare(v, value.text)
-		if err1 == nil && err2 == nil {
-			order = 0
-			if a < b {
-				order = -1
-			} else if a > b {
-				order = 1
-			}
-		}
-		return order < 0 && op[0] == '<' || order > 0 && op[0] == '>' || order == 0 && len(op) == 2
-	})
+}
+
+// gcpOrder compares as numbers when both are.
+func gcpOrder(a, b string) int {
+	x, err1 := strconv.ParseFloat(a, 64)
+	y, err2 := strconv.ParseFloat(b, 64)
+	if err1 != nil || err2 != nil {
+		return strings.Compare(a, b)
+	}
+	return cmp.Compare(x, y)
 }

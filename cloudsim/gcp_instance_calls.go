@@ -3,7 +3,6 @@ package cloudsim
 import (
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -79,7 +78,7 @@ func (g gcp) viewDisks(t *gcpThing) []any {
 	for i, d := range t.disks {
 		all = append(all, map[string]any{
 			"kind": "compute#attachedDisk", "type": "PERSISTENT", "mode": "READ_WRITE", "source": gcpHost + g.account.pathOf(d), "index": i,
-			"deviceName": "persistent-disk-" + strconv.Itoa(i), "boot": i == 0, "autoDelete": d.props["autoDelete"], "interface": "SCSI",
+			"deviceName": "persistent-disk-" + strconv.Itoa(i), "boot": i == 0, "autoDelete": d.autoDelete, "interface": "SCSI",
 			"diskSizeGb": d.props["sizeGb"], "architecture": t.machine.series.arch,
 		})
 	}
@@ -140,8 +139,7 @@ func (g gcp) end(t *gcpThing, now time.Time) {
 	g.dropAddress(t, now)
 	for _, d := range t.disks {
 		d.user, d.entry.Server = nil, ""
-		auto, _ := d.props["autoDelete"].(bool)
-		if auto && g.sim.hit([]Effect{EffectLeaveBehind}, gcpName, "delete disk", d.name) == nil {
+		if d.autoDelete && g.sim.hit([]Effect{EffectLeaveBehind}, gcpName, "delete disk", d.name) == nil {
 			g.account.gone(d, now)
 		}
 	}
@@ -273,10 +271,7 @@ func (g gcp) serialPort() error {
 	if s := t.server.state; s == stateInitializing || s == stateStarting && t.server.guest == nil {
 		return gcpFail(http.StatusBadRequest, "resourceNotReady", "The resource '%s' is not ready", g.account.pathOf(t))
 	}
-	text := ""
-	if t.server.guest != nil && len(t.server.guest.console) > 0 {
-		text = strings.Join(t.server.guest.console, "\r\n") + "\r\n"
-	}
+	text := t.server.consoleText()
 	from, _ := strconv.Atoi(g.r.URL.Query().Get("start"))
 	from = max(0, min(from, len(text)))
 	out := map[string]any{

@@ -55,31 +55,26 @@ func (g gcp) insertInstance(t *gcpThing) error {
 		return err
 	}
 	if metric, region, limit, over := g.account.exceeded(t); over {
-		where := "globally"
 		dimension := map[string]any{}
 		if region != "" {
-			where, dimension = "in region "+region, map[string]any{"region": region}
+			dimension["region"] = region
 		}
 		return g.start("insert", t, gcpRefuseTakes, func(time.Time) *gcpOpFailure {
 			return &gcpOpFailure{
-				status: http.StatusForbidden, code: "QUOTA_EXCEEDED", message: fmt.Sprintf("Quota '%s' exceeded.  Limit: %d.0 %s.", metric, limit, where),
+				status: http.StatusForbidden, code: "QUOTA_EXCEEDED", message: gcpQuotaText(metric, region, limit),
 				details: []any{map[string]any{"quotaInfo": map[string]any{
 					"metricName": "compute.googleapis.com/" + strings.ToLower(metric), "limitName": metric, "dimensions": dimension, "limit": limit,
 				}}},
 			}
 		})
 	}
-	g.makeInstance(t, disks, data)
-	return nil
+	return g.makeInstance(t, disks, data)
 }
 
 func (g gcp) checkType(t *gcpThing) (gcpType, error) {
 	ref := textOf(t.props, "machineType")
 	_, parts := gcpRef(ref)
 	name := parts[len(parts)-1]
-	if ref == "" {
-		return gcpType{}, gcpInvalid("resource.machineType", "", "The URL is malformed.")
-	}
 	if len(parts) != 4 || parts[0] != "zones" || parts[2] != "machineTypes" {
 		return gcpType{}, gcpInvalid("resource.machineType", ref, "The URL is malformed.")
 	}
@@ -196,13 +191,19 @@ func (a *gcpAccount) addressOf(ip string) *gcpThing {
 	return nil
 }
 
+// gcpNewDisk is a disk that has been checked, and its size.
+type gcpNewDisk struct {
+	*gcpThing
+	gb int64
+}
+
 // checkDisks returns the disks to make; the first one boots.
-func (g gcp) checkDisks(t *gcpThing) ([]*gcpThing, error) {
+func (g gcp) checkDisks(t *gcpThing) ([]gcpNewDisk, error) {
 	specs := listOf(t.props, "disks")
-	if boot, _ := valueOf(map[string]any{"d": first(specs)}, "d", "boot").(bool); !boot {
+	if boot, _ := first(specs)["boot"].(bool); !boot {
 		return nil, gcpInvalid("resource.disks", "", "Boot disk must be the first disk attached to the instance.")
 	}
-	var disks []*gcpThing
+	var disks []gcpNewDisk
 	for i, spec := range specs {
 		field := fmt.Sprintf("resource.disks[%d].initializeParams", i)
 		params, ok := spec["initializeParams"].(map[string]any)
@@ -245,8 +246,7 @@ func (g gcp) checkDisks(t *gcpThing) ([]*gcpThing, error) {
 			props["labels"] = labels
 		}
 		auto, _ := spec["autoDelete"].(bool)
-		props["autoDelete"] = auto
-		disks = append(disks, &gcpThing{kind: gcpDisks, scope: t.scope, name: name, created: g.now, props: props, id: gb})
+		disks = append(disks, gcpNewDisk{&gcpThing{kind: gcpDisks, scope: t.scope, name: name, created: g.now, props: props, autoDelete: auto}, gb})
 	}
 	return disks, nil
 }
@@ -282,7 +282,7 @@ func gcpDiskType(field, ref string, m gcpType) (string, error) {
 }
 
 // makeInstance makes what the description says, and lets it start.
-func (g gcp) makeInstance(t *gcpThing, disks []*gcpThing, data []byte) {
+func (g gcp) makeInstance(t *gcpThing, disks []gcpNewDisk, data []byte) error {
 	w := g.sim.world
 	labels := map[string]string{}
 	sent, _ := t.props["labels"].(map[string]any)
@@ -302,10 +302,9 @@ func (g gcp) makeInstance(t *gcpThing, disks []*gcpThing, data []byte) {
 	t.hidden = s.hiddenUntil
 	g.account.keep(t)
 	for _, d := range disks {
-		gb := d.id
-		d.id = w.id(gcpName, "disk")
-		g.makeDisk(d, gb, t)
-		t.disks = append(t.disks, d)
+		d.id = w.id(gcpName, gcpDisks.title)
+		g.makeDisk(d.gcpThing, d.gb, t)
+		t.disks = append(t.disks, d.gcpThing)
 	}
 	late, takes := s.lateFailure, gcpInsertTakes
 	if late == nil && slices.Contains(t.machine.series.soldOut, t.zone()) {
@@ -326,7 +325,7 @@ func (g gcp) makeInstance(t *gcpThing, disks []*gcpThing, data []byte) {
 			g.sim.powerOn(s, now)
 		}
 	})
-	_ = g.start("insert", t, takes, func(now time.Time) *gcpOpFailure {
+	return g.start("insert", t, takes, func(now time.Time) *gcpOpFailure {
 		if late == nil || !alive() {
 			return nil
 		}

@@ -51,17 +51,31 @@ func (g gcp) window(rows []gcpRow) (part []gcpRow, next string, err error) {
 	}
 	from := 0
 	if text := q.Get("pageToken"); text != "" {
-		data, err := base64.RawURLEncoding.DecodeString(text)
-		if from, _ = strconv.Atoi(strings.TrimPrefix(string(data), "from ")); err != nil || from <= 0 {
+		if from = gcpTokenFrom(text); from <= 0 {
 			return nil, "", gcpInvalid("pageToken", text, "Invalid page token.")
 		}
 	}
 	from = min(from, len(rows))
 	to := min(from+per, len(rows))
 	if to < len(rows) {
-		next = base64.RawURLEncoding.EncodeToString([]byte("from " + strconv.Itoa(to)))
+		next = gcpPageToken(to)
 	}
 	return rows[from:to], next, nil
+}
+
+// gcpPageToken leads to the page that begins with the row of that number.
+func gcpPageToken(from int) string {
+	return base64.RawURLEncoding.EncodeToString([]byte("from " + strconv.Itoa(from)))
+}
+
+// gcpTokenFrom reads a page's token; 0: it is none.
+func gcpTokenFrom(token string) int {
+	data, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil {
+		return 0
+	}
+	from, _ := strconv.Atoi(strings.TrimPrefix(string(data), "from "))
+	return from
 }
 
 // page sends one page of a list of one scope.

@@ -21,7 +21,7 @@ const (
 
 // gcpDefaultNetwork is what a project has from its beginning: open to SSH, RDP
 // and ICMP.
-func (s *Sim) gcpDefaultNetwork(_ *project, a *gcpAccount) {
+func (s *Sim) gcpDefaultNetwork(a *gcpAccount) {
 	now := s.clockNow()
 	n := &gcpThing{
 		kind: gcpNetworks, scope: gcpGlobal, name: gcpDefault, id: s.world.id(gcpName, "network"), created: now,
@@ -64,7 +64,7 @@ func (a *gcpAccount) addSubnets(s *Sim, n *gcpThing, now time.Time) {
 func (g gcp) insertNetwork(t *gcpThing) error {
 	auto, said := t.props["autoCreateSubnetworks"].(bool)
 	if g.account.usage("NETWORKS", "") >= float64(gcpProjectQuotas()["NETWORKS"]) {
-		return &gcpError{status: http.StatusForbidden, reason: "quotaExceeded", domain: "usageLimits", message: fmt.Sprintf("Quota 'NETWORKS' exceeded.  Limit: %d.0 globally.", gcpProjectQuotas()["NETWORKS"])}
+		return gcpOverQuota("NETWORKS", "", gcpProjectQuotas()["NETWORKS"])
 	}
 	if !said { // a network of the old kind, without subnets
 		t.props["IPv4Range"], t.props["gatewayIPv4"] = "10.240.0.0/16", "10.240.0.1"
@@ -154,8 +154,8 @@ func (g gcp) insertSubnetwork(t *gcpThing) error {
 	return g.start("insert", t, gcpNetworkTakes, nil)
 }
 
-// gcpCheckRule checks a firewall's rule and fills in what was left out.
-func (g gcp) gcpCheckRule(t *gcpThing) error {
+// checkRule checks a firewall's rule and fills in what was left out.
+func (g gcp) checkRule(t *gcpThing) error {
 	p := t.props
 	if textOf(p, "network") == "" {
 		p["network"] = "global/networks/" + gcpDefault
@@ -220,11 +220,11 @@ func gcpCheckTargets(p map[string]any) error {
 }
 
 func (g gcp) insertFirewall(t *gcpThing) error {
-	if err := g.gcpCheckRule(t); err != nil {
+	if err := g.checkRule(t); err != nil {
 		return err
 	}
 	if g.account.usage("FIREWALLS", "") >= float64(gcpProjectQuotas()["FIREWALLS"]) {
-		return &gcpError{status: http.StatusForbidden, reason: "quotaExceeded", domain: "usageLimits", message: fmt.Sprintf("Quota 'FIREWALLS' exceeded.  Limit: %d.0 globally.", gcpProjectQuotas()["FIREWALLS"])}
+		return gcpOverQuota("FIREWALLS", "", gcpProjectQuotas()["FIREWALLS"])
 	}
 	g.account.keep(t)
 	return g.start("insert", t, gcpRuleTakes, nil)
@@ -244,7 +244,7 @@ func (g gcp) patchFirewall() error {
 	for k, v := range body {
 		changed.props[k] = v
 	}
-	if err := g.gcpCheckRule(&changed); err != nil {
+	if err := g.checkRule(&changed); err != nil {
 		return err
 	}
 	t.props = changed.props
@@ -254,7 +254,7 @@ func (g gcp) patchFirewall() error {
 func (g gcp) insertAddress(t *gcpThing) error {
 	w := g.sim.world
 	if region := t.region(); region != "" && g.account.usage("STATIC_ADDRESSES", region) >= float64(gcpRegionQuotas()["STATIC_ADDRESSES"]) {
-		return &gcpError{status: http.StatusForbidden, reason: "quotaExceeded", domain: "usageLimits", message: fmt.Sprintf("Quota 'STATIC_ADDRESSES' exceeded.  Limit: %d.0 in region %s.", gcpRegionQuotas()["STATIC_ADDRESSES"], region)}
+		return gcpOverQuota("STATIC_ADDRESSES", region, gcpRegionQuotas()["STATIC_ADDRESSES"])
 	}
 	t.props["address"], t.props["addressType"], t.props["networkTier"] = w.ipv4(), "EXTERNAL", "PREMIUM"
 	t.entry = w.enter(LedgerEntry{
@@ -324,7 +324,6 @@ func (g gcp) viewDisk(t *gcpThing, out map[string]any) {
 	}
 	out["type"], out["status"], out["labelFingerprint"] = g.url(t.scope+"/diskTypes/"+gcpLast(kind)), "READY", gcpFingerprint(t.props["labels"])
 	out["physicalBlockSizeBytes"] = "4096"
-	delete(out, "autoDelete") // of its attachment
 	if t.user != nil {
 		out["users"] = []any{gcpHost + g.account.pathOf(t.user)}
 	}

@@ -29,12 +29,16 @@ const (
 	gcpGrantJWT  = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 	gcpBadToken  = "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid authentication credential. See https://developers.google.com/identity/sign-in/web/devconsole-project."
 	gcpBadTime   = "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe. Check your iat and exp values in the JWT claim."
-	// What Env names.
-	gcpSimProject = "slipway-sim"
-	gcpSimAccount = "fleet"
 	// gcpSimToken is an access token that never ends, for tools that take one
 	// as it is.
 	gcpSimToken = "ya29.c." + simToken
+)
+
+// The project that Env names, and the service account whose key is handed out
+// when nobody says which.
+const (
+	GCPProject = "slipway-sim"
+	GCPAccount = "fleet"
 )
 
 // gcpScopes are those that open something here.
@@ -110,10 +114,10 @@ func (s *Sim) gcpKeyCall(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	account, project := q.Get("account"), q.Get("project")
 	if account == "" {
-		account = gcpSimAccount
+		account = GCPAccount
 	}
 	if project == "" {
-		project = gcpSimProject
+		project = GCPProject
 	}
 	key, err := s.GCPKey(baseOf(r), account, project)
 	if err != nil {
@@ -246,7 +250,7 @@ func (s *Sim) gcpMint(c gcpClaims) string {
 func (s *Sim) gcpAccess(r *http.Request, project string) (gcpToken, error) {
 	text, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if text == gcpSimToken {
-		return gcpToken{email: gcpSimAccount + "@" + gcpSimProject + ".iam.gserviceaccount.com", project: gcpSimProject}, nil
+		return gcpToken{email: GCPAccount + "@" + GCPProject + ".iam.gserviceaccount.com", project: GCPProject}, nil
 	}
 	t, ok := s.gcp.tokens[text]
 	switch {

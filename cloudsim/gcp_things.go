@@ -43,6 +43,8 @@ type gcpThing struct {
 	// Of a disk, an address: who uses it, and what it costs.
 	user  *gcpThing
 	entry *LedgerEntry
+	// autoDelete tells that a disk goes with its instance.
+	autoDelete bool
 	// ready tells that a network's subnets are there.
 	ready bool
 }

@@ -89,6 +89,15 @@ func (s *Sim) bootFaults(sv *server) {
 	}
 }
 
+// consoleText is the serial console as a terminal takes it; empty while
+// nothing has been printed.
+func (s *server) consoleText() string {
+	if s.guest == nil || len(s.guest.console) == 0 {
+		return ""
+	}
+	return strings.Join(s.guest.console, "\r\n") + "\r\n"
+}
+
 // powerOn starts a server. s.mu must be held, as for all below.
 func (s *Sim) powerOn(sv *server, now time.Time) {
 	sv.state = stateStarting

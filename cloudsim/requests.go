@@ -155,6 +155,14 @@ func cut(w http.ResponseWriter) {
 	panic(http.ErrAbortHandler)
 }
 
+// baseOf is the address at which the caller reaches this cloud.
+func baseOf(r *http.Request) string {
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
+}
+
 // readBody reads a request's body, and the name in it when it is JSON that has
 // one.
 func readBody(r *http.Request) (body []byte, name string, err error) {

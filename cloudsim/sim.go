@@ -162,10 +162,10 @@ func Env(baseURL string) []EnvVar {
 		{"ARM_CLIENT_SECRET", simToken},
 		{"ARM_SUBSCRIPTION_ID", azureSubscriptionID},
 		{"CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE", baseURL + gcpPrefix + gcpCompute + "/"},
-		{"CLOUDSDK_CORE_PROJECT", gcpSimProject},
+		{"CLOUDSDK_CORE_PROJECT", GCPProject},
 		{"GOOGLE_COMPUTE_CUSTOM_ENDPOINT", baseURL + gcpPrefix + gcpCompute + "/"},
-		{"GOOGLE_CLOUD_PROJECT", gcpSimProject},
-		{"GOOGLE_PROJECT", gcpSimProject},
+		{"GOOGLE_CLOUD_PROJECT", GCPProject},
+		{"GOOGLE_PROJECT", GCPProject},
 		{"GOOGLE_OAUTH_ACCESS_TOKEN", gcpSimToken},
 	}
 }

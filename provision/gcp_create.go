@@ -174,22 +174,27 @@ func (g *GCP) place(ctx context.Context, want gcpInstance, opts CreateOpts, id i
 			}
 			err = g.fail(ErrUnavailable, op, "try again in a moment", "Google says that the server was made, and does not have it")
 		}
-		if errors.Is(err, ErrConflict) {
-			// The boot disk of an earlier try may be in the way: a create that
-			// fails late can leave it, and its name is this server's alone. That
-			// of a create which runs right now is not an orphan.
-			create, found := g.lastCreate(ctx, op, opts.Region, want.Name)
-			if !found || create.Status == "DONE" {
-				if freeErr := g.removeOrphan(ctx, op, opts.Region, want.Name); freeErr != nil {
-					return "", freeErr
-				}
-			}
+		if !errors.Is(err, ErrConflict) || try >= gcpPlaceTries {
+			return "", notToBeSeen(err)
+		}
+		if err := g.freeName(ctx, op, opts.Region, want.Name); err != nil {
+			return "", err
 		}
 		wait := pauseBefore(try+1, 0, 0)
-		if !errors.Is(err, ErrConflict) || try >= gcpPlaceTries || !fits(ctx, wait) || sleep(ctx, wait) != nil {
+		if !fits(ctx, wait) || sleep(ctx, wait) != nil {
 			return "", notToBeSeen(err)
 		}
 	}
+}
+
+// freeName removes the boot disk of an earlier try, which a create that fails
+// late can leave: its name is this server's alone. That of a create which runs
+// right now is not an orphan.
+func (g *GCP) freeName(ctx context.Context, op, zone, name string) error {
+	if create, found := g.lastCreate(ctx, op, zone, name); found && create.Status != "DONE" {
+		return nil
+	}
+	return g.removeOrphan(ctx, op, zone, name)
 }
 
 // notToBeSeen is for a name that is taken by a server which nobody can see: it

@@ -102,7 +102,7 @@ func (d *demonstration) prepare(ctx context.Context) (err error) {
 func (d *demonstration) gcpKey() string { return filepath.Join(d.dir, "gcp-key.json") }
 
 func writeGCPKey(s *cloudsim.Sim, baseURL, path string) error {
-	key, err := s.GCPKey(baseURL, "fleet", "slipway-sim")
+	key, err := s.GCPKey(baseURL, cloudsim.GCPAccount, cloudsim.GCPProject)
 	if err != nil {
 		return err
 	}
