@@ -298,16 +298,19 @@ func (g gcp) fail(err error) {
 	}
 	one := map[string]any{"message": e.message, "domain": domain, "reason": e.reason}
 	body := map[string]any{"code": e.status, "message": e.message, "errors": []any{one}}
-	if e.reason == "authError" {
+	if e.status == http.StatusUnauthorized {
 		one["location"], one["locationType"] = "Authorization", "header"
 	}
 	if e.rpc != "" {
 		body["status"] = e.rpc
 	}
 	if e.detail != "" {
+		info := map[string]any{"service": "compute.googleapis.com"}
+		if g.account != nil {
+			info["consumer"] = fmt.Sprintf("projects/%d", g.number())
+		}
 		body["details"] = []any{map[string]any{
-			"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": e.detail, "domain": "googleapis.com",
-			"metadata": map[string]any{"service": "compute.googleapis.com", "consumer": fmt.Sprintf("projects/%d", g.number())},
+			"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": e.detail, "domain": "googleapis.com", "metadata": info,
 		}}
 	}
 	g.write(e.status, map[string]any{"error": body})

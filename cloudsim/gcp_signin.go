@@ -255,7 +255,7 @@ func (s *Sim) gcpAccess(r *http.Request, project string) (gcpToken, error) {
 	t, ok := s.gcp.tokens[text]
 	switch {
 	case !bearer:
-		return t, gcpUnauthorized("CREDENTIALS_MISSING", "Login Required.")
+		return t, &gcpError{status: http.StatusUnauthorized, reason: "required", message: "Login Required.", detail: "CREDENTIALS_MISSING", rpc: "UNAUTHENTICATED"}
 	case !ok:
 		return t, gcpUnauthorized("", gcpBadToken)
 	case t.ends.Before(time.Now()):

@@ -3,24 +3,18 @@ package provision
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
 	"time"
 )
 
 // Errors.
 
-// gcpCode is what one of the API's reasons or an operation's codes means here.
-type gcpCode struct {
-	class error
-	again again
-	hint  string
-}
-
 // The reasons of refusals and the codes of operations that failed, in lower
 // case and without underscores: older and newer parts of the API spell them
 // differently. HTTP statuses do not tell them apart: rate, quota, permission,
 // and an API that is not enabled are all 403.
-var gcpCodes = map[string]gcpCode{
+var gcpCodes = map[string]meaning{
 	"zoneresourcepoolexhausted":              {class: ErrCapacity, hint: hintElsewhere},
 	"zoneresourcepoolexhaustedwithdetails":   {class: ErrCapacity, hint: hintElsewhere},
 	"regionresourcepoolexhausted":            {class: ErrCapacity, hint: hintElsewhere},
@@ -151,6 +145,8 @@ func gcpExplain(e *ProviderError, reasons []string) {
 	switch {
 	case errors.Is(e.Class, ErrInvalid) && (strings.Contains(text, "protected against deletion") || strings.Contains(text, "deletion protection")):
 		e.Class, e.Hint = ErrConflict, "lift the protection (gcloud compute instances update NAME --no-deletion-protection), then repeat"
+	case e.Status == http.StatusUnauthorized && gcpWord(e.Code) == "required": // a credential, not a field
+		e.Class, e.Hint = ErrUnauthorized, hintGCPKey
 	case errors.Is(e.Class, ErrForbidden) && strings.Contains(text, "billing"):
 		e.Hint = hintGCPBilling
 	case gcpWord(e.Code) == "conditionnotmet" && strings.Contains(text, "fingerprint"):

@@ -74,6 +74,7 @@ func TestGCPErrorsThatNeedMoreThanTheReason(t *testing.T) {
 		{403, `{"error":{"message":"m","status":"PERMISSION_DENIED","details":[{"reason":"RATE_LIMIT_EXCEEDED"}]}}`, "RATE_LIMIT_EXCEEDED", ErrRateLimited},
 		{400, `{"error":{"message":"Resource cannot be deleted if it's protected against deletion.","errors":[{"reason":"invalid"}]}}`, "invalid", ErrConflict},
 		{412, `{"error":{"message":"Invalid fingerprint.","errors":[{"reason":"conditionNotMet"}]}}`, "conditionNotMet", ErrConflict},
+		{401, `{"error":{"message":"Login Required.","errors":[{"reason":"required","location":"Authorization"}]}}`, "required", ErrUnauthorized},
 		{404, `<html>proxy</html>`, "", ErrUnavailable},
 		{503, `<html>`, "", ErrUnavailable},
 		{418, `{"error":{"errors":[{"reason":"unheardOf"}]}}`, "unheardOf", ErrInvalid},
