@@ -68,8 +68,11 @@ func (g gcp) viewInstance(t *gcpThing, out map[string]any) {
 			g.viewInterface(t, i, nic)
 		}
 	}
-	if t.server.state == stateRunning || t.server.state == stateStarting {
-		out["lastStartTimestamp"] = gcpWritten(t.created.Add(gcpPowerTakes))
+	if !t.started.IsZero() {
+		out["lastStartTimestamp"] = gcpWritten(t.started)
+	}
+	if !t.stopped.IsZero() {
+		out["lastStopTimestamp"] = gcpWritten(t.stopped)
 	}
 }
 
@@ -181,19 +184,32 @@ func (g gcp) act(kind string, takes time.Duration, do func(t *gcpThing, now time
 	})
 }
 
+func (g gcp) power(t *gcpThing, now time.Time) {
+	t.started = now
+	g.sim.powerOn(t.server, now)
+}
+
+// startInstance is done when the machine runs, as an insert is.
 func (g gcp) startInstance() error {
-	return g.act("start", gcpStagedTakes, func(t *gcpThing, now time.Time) {
-		if t.server.state == stateOff {
-			g.giveAddress(t, now)
-			g.sim.powerOn(t.server, now)
-		}
-	})
+	t, err := g.findThing(gcpInstances)
+	if err != nil {
+		return err
+	}
+	if t.server.state == stateOff {
+		g.sim.after(g.now, gcpStagedTakes, func(now time.Time) {
+			if g.account.has(t) && t.ending.IsZero() && t.server.state == stateOff {
+				g.giveAddress(t, now)
+				g.power(t, now)
+			}
+		})
+	}
+	return g.act("start", gcpInsertTakes, func(*gcpThing, time.Time) {})
 }
 
 // stopInstance gives the address back too.
 func (g gcp) stopInstance() error {
 	return g.act("stop", gcpStopTakes, func(t *gcpThing, now time.Time) {
-		t.server.state = stateOff
+		t.server.state, t.stopped = stateOff, now
 		g.dropAddress(t, now)
 	})
 }

@@ -322,7 +322,7 @@ func (g gcp) makeInstance(t *gcpThing, disks []gcpNewDisk, data []byte) error {
 	})
 	g.sim.after(g.now, gcpPowerTakes, func(now time.Time) {
 		if alive() && late == nil {
-			g.sim.powerOn(s, now)
+			g.power(t, now)
 		}
 	})
 	return g.start("insert", t, takes, func(now time.Time) *gcpOpFailure {

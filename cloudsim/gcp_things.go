@@ -37,9 +37,11 @@ type gcpThing struct {
 	server  *server
 	machine gcpType
 	staged  bool
-	disks   []*gcpThing
-	ending  time.Time // when its delete is over; zero: none runs
-	private string
+	// When the power was last put on, and taken away.
+	started, stopped time.Time
+	disks            []*gcpThing
+	ending           time.Time // when its delete is over; zero: none runs
+	private          string
 	// Of a disk, an address: who uses it, and what it costs.
 	user  *gcpThing
 	entry *LedgerEntry
